@@ -9,4 +9,9 @@ namespace sinter {
 /// f16, bf16 and f32, f64 for f64, and a wrapping i32 for integers. Results depend on this number: it never changes.
 inline constexpr int kContractionBlock = 256;
 
+/// The tree of every other reduction (see ReduceKind): value r of R belongs to block r / kReduceBlock and there to lane
+/// r % kReduceLanes. These numbers never change either.
+inline constexpr int kReduceLanes = 16;
+inline constexpr int kReduceBlock = 1024;
+
 }  // namespace sinter
