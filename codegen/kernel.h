@@ -6,6 +6,7 @@
 
 #include "sinter/graph/expr.h"
 #include "sinter/graph/type.h"
+#include "sinter/runtime/compiled_kernel.h"
 
 /// Kernel IR: what one launch computes, as loops with symbolic extents over scalar expressions. The interpreter runs it, the LLVM
 /// emitter and the CUDA emitter print it; all three give the same bits.
@@ -72,12 +73,7 @@ Dim OuterPoints(const Kernel& kernel);
 /// Checks positions against ranks, dtypes, that kLocal loads follow their stores, and that no kCall is left.
 void VerifyKernel(const Kernel& kernel);
 
-/// An executable kernel, from whatever backend; immutable and thread-safe.
-class CompiledKernel {
- public:
-  virtual ~CompiledKernel() = default;
-  virtual void Run(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end, void* scratch) const = 0;
-};
+using sinter::CompiledKernel;
 
 /// Interprets the kernel's expressions on tiles of lanes. No code is generated: ready at once, and the oracle for the emitters.
 std::shared_ptr<const CompiledKernel> InterpretKernel(const Kernel& kernel);
