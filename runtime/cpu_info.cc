@@ -26,7 +26,8 @@ std::string Brand() {
   std::memcpy(text, words, sizeof(words));
   std::string brand(text);
   const size_t first = brand.find_first_not_of(' ');
-  return first == std::string::npos ? "unknown" : brand.substr(first, brand.find_last_not_of(' ') - first + 1);
+  return first == std::string::npos ? "unknown"
+                                    : brand.substr(first, brand.find_last_not_of(' ') - first + 1);
 }
 
 int64_t CacheSize(int name) { return std::max<int64_t>(sysconf(name), 0); }
@@ -48,7 +49,8 @@ CpuInfo Detect() {
   return info;
 }
 
-/// Cores that the quota of the control group (version 2) amounts to, rounded up; a large number where there is none.
+/// Cores that the quota of the control group (version 2) amounts to, rounded up; a large number where there
+/// is none.
 int QuotaCores() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;

@@ -66,8 +66,9 @@ State& TheState() {
       const long long megabytes = std::strtoll(text, &end, 10);
       if (end == text || *end != '\0' || megabytes < 0 || megabytes > (1 << 24)) {
         delete made;
-        throw Error(ErrorCode::kInvalidArgument,
-                    std::string("SINTER_MEMORY_CACHE_MB must be a number from 0 to 16777216, not \"") + text + "\"");
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            std::string("SINTER_MEMORY_CACHE_MB must be a number from 0 to 16777216, not \"") + text + "\"");
       }
       made->cache_limit = static_cast<int64_t>(megabytes) << 20;
     }
@@ -90,7 +91,8 @@ State& TheState() {
 /// nullptr where the system refuses.
 void* SystemAllocate(size_t size) {
   if (size < 2 * kHugePage) return std::aligned_alloc(kMemoryAlignment, size);
-  // Large blocks are mostly streamed through: huge pages save most of the page faults and address translations.
+  // Large blocks are mostly streamed through: huge pages save most of the page faults and address
+  // translations.
   const size_t rounded = (size + kHugePage - 1) / kHugePage * kHugePage;
   void* block = std::aligned_alloc(kHugePage, rounded);
   if (block != nullptr) madvise(block, rounded, MADV_HUGEPAGE);  // Only advice: failure changes nothing.
@@ -108,9 +110,9 @@ void* TakeCached(State& state, int index) {
 }
 
 [[noreturn]] void ThrowExhausted(size_t bytes, const std::string& why) {
-  throw Error(ErrorCode::kResourceExhausted, "out of memory: cannot allocate " + std::to_string(bytes) + " bytes (" +
-                                                 why + "; " + std::to_string(GetMemoryStats().current_bytes) +
-                                                 " bytes are in use)");
+  throw Error(ErrorCode::kResourceExhausted,
+              "out of memory: cannot allocate " + std::to_string(bytes) + " bytes (" + why + "; " +
+                  std::to_string(GetMemoryStats().current_bytes) + " bytes are in use)");
 }
 
 /// Counts `bytes` as handed out, or throws when the limit forbids it.
@@ -205,9 +207,11 @@ void SetMemoryLimit(size_t bytes) {
 
 size_t ByteCount(int64_t count, size_t item_size) {
   size_t bytes = 0;
-  if (count < 0 || __builtin_mul_overflow(static_cast<size_t>(count), item_size, &bytes) || bytes > kLargestRequest) {
+  if (count < 0 || __builtin_mul_overflow(static_cast<size_t>(count), item_size, &bytes) ||
+      bytes > kLargestRequest) {
     throw Error(ErrorCode::kResourceExhausted, "out of memory: " + std::to_string(count) + " elements of " +
-                                                   std::to_string(item_size) + " bytes are more than any machine has");
+                                                   std::to_string(item_size) +
+                                                   " bytes are more than any machine has");
   }
   return bytes;
 }

@@ -44,9 +44,10 @@ bool SpinUntil(Done done, bool may_spin) {
   return false;
 }
 
-/// Workers that share one job at a time. A job's unclaimed tasks are counted in the low half of `state_`, and the high
-/// half numbers the job: a thread that claims a task by compare-exchange knows that the job is alive (its caller
-/// waits for `pending_`), so a late worker can neither run a task twice nor touch a job that has gone.
+/// Workers that share one job at a time. A job's unclaimed tasks are counted in the low half of `state_`, and
+/// the high half numbers the job: a thread that claims a task by compare-exchange knows that the job is alive
+/// (its caller waits for `pending_`), so a late worker can neither run a task twice nor touch a job that has
+/// gone.
 class Pool {
  public:
   explicit Pool(int threads) : threads_(threads), may_spin_(threads <= AvailableCores()) {
@@ -88,8 +89,8 @@ class Pool {
     failed_.store(false, std::memory_order_relaxed);
     pending_.store(n, std::memory_order_relaxed);
     const uint64_t job = (state_.load(std::memory_order_relaxed) >> 32) + 1;
-    // Sequentially consistent, as is the count of sleepers: either this thread sees a worker go to sleep or that
-    // worker sees the job.
+    // Sequentially consistent, as is the count of sleepers: either this thread sees a worker go to sleep or
+    // that worker sees the job.
     state_.store(job << 32 | static_cast<uint64_t>(n), std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) {
       { std::lock_guard lock(mutex_); }
@@ -110,7 +111,8 @@ class Pool {
   void RunTasks() {
     uint64_t state = state_.load(std::memory_order_acquire);
     while (Remaining(state) > 0) {
-      if (!state_.compare_exchange_weak(state, state - 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
+      if (!state_.compare_exchange_weak(state, state - 1, std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
         continue;
       }
       RunTask(num_tasks_ - static_cast<int64_t>(Remaining(state)));
@@ -127,7 +129,8 @@ class Pool {
         if (!failed_.exchange(true, std::memory_order_relaxed)) fault_ = std::current_exception();
       }
     }
-    if (pending_.fetch_sub(1, std::memory_order_seq_cst) == 1 && caller_sleeps_.load(std::memory_order_seq_cst)) {
+    if (pending_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+        caller_sleeps_.load(std::memory_order_seq_cst)) {
       { std::lock_guard lock(mutex_); }
       finished_.notify_one();
     }
@@ -180,11 +183,12 @@ int InitialThreads() {
   return std::min(AvailableCores(), kMaxThreads);
 }
 
-/// The pool and its size. A replaced pool is never freed: a caller may still hold its address, and it is small. At
+/// The pool and its size. A replaced pool is kept: a caller may still hold its address, and it is small. At
 /// exit nothing is torn down: sleeping workers end with the process.
 struct Registry {
   std::atomic<int> threads{0};  // 0: not yet read from the environment.
   std::atomic<Pool*> pool{nullptr};
+  std::vector<Pool*> replaced;
   std::mutex mutex;
 };
 
@@ -193,7 +197,8 @@ Registry& TheRegistry() {
     auto* made = new Registry;
     pthread_atfork([] { TheRegistry().mutex.lock(); }, [] { TheRegistry().mutex.unlock(); },
                    [] {
-                     // The workers exist in the parent only. The old pool's locks may be held by them: abandon it.
+                     // The workers exist in the parent only. The old pool's locks may be held by them:
+                     // abandon it.
                      Registry& registry = TheRegistry();
                      registry.pool.store(nullptr, std::memory_order_relaxed);
                      registry.threads.store(1, std::memory_order_relaxed);
@@ -236,8 +241,8 @@ int NumThreads() {
 
 void SetNumThreads(int n) {
   if (n < 1 || n > kMaxThreads) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "the number of threads must be from 1 to " + std::to_string(kMaxThreads) + ", not " + std::to_string(n));
+    throw Error(ErrorCode::kInvalidArgument, "the number of threads must be from 1 to " +
+                                                 std::to_string(kMaxThreads) + ", not " + std::to_string(n));
   }
   if (in_task) throw Error(ErrorCode::kFailedPrecondition, "SetNumThreads was called inside a parallel task");
   Registry& registry = TheRegistry();
@@ -246,7 +251,10 @@ void SetNumThreads(int n) {
   if (old != nullptr && old->threads() == n) return;
   registry.pool.store(nullptr, std::memory_order_release);
   registry.threads.store(n, std::memory_order_relaxed);
-  if (old != nullptr) old->Retire();
+  if (old != nullptr) {
+    old->Retire();
+    registry.replaced.push_back(old);
+  }
 }
 
 bool InParallelRegion() { return in_task; }

@@ -11,9 +11,10 @@ namespace sinter::kernels {
 namespace {
 
 constexpr int64_t kBlock = kContractionBlock;
-constexpr int kRowBlock = 96;                // Rows whose packed block (96 KiB in f32) stays in the second-level cache.
+constexpr int kRowBlock = 96;  // Rows whose packed block (96 KiB in f32) stays in the second-level cache.
+constexpr int kRowBlockPacking = 256;         // The same where each block packs the right operand for itself.
 constexpr int64_t kMaxPackedBytes = 8 << 20;  // Of a right operand that is packed on the fly for many rows.
-constexpr int64_t kEpilogueColumns = 512;    // Columns that are finished together.
+constexpr int64_t kEpilogueColumns = 512;     // Columns that are finished together.
 constexpr int kTableOnStack = 128;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -31,7 +32,7 @@ const TileSet<double>& ActiveTiles() {
 
 /// How the output is cut into tasks.
 struct Grid {
-  int64_t row_blocks, rows;      // `rows` in each block but the last
+  int64_t row_blocks, rows;       // `rows` in each block but the last
   int64_t column_blocks, panels;  // `panels` in each block but the last
 };
 
@@ -39,7 +40,8 @@ struct Grid {
 template <class T>
 double EstimateMicroseconds(const Contraction<T>& x) {
   const double gflops = (ActiveIsa() == IsaLevel::kV4 ? 160.0 : 80.0) * 4 / sizeof(T);
-  const double arithmetic = 2.0 * static_cast<double>(x.m) * static_cast<double>(x.n) * static_cast<double>(x.k) / gflops;
+  const double arithmetic =
+      2.0 * static_cast<double>(x.m) * static_cast<double>(x.n) * static_cast<double>(x.k) / gflops;
   const double traffic = static_cast<double>(x.k) * static_cast<double>(x.n) * sizeof(T) / 100.0;
   return std::max(arithmetic, traffic) / 1000.0;
 }
@@ -47,28 +49,32 @@ double EstimateMicroseconds(const Contraction<T>& x) {
 template <class T>
 Grid PlanGrid(const Contraction<T>& x, const TileSet<T>& tiles, int panel_step) {
   const int64_t panels = CeilDiv(x.n, kPanelWidth<T>);
-  Grid grid{CeilDiv(x.m, kRowBlock), 0, 1, 0};
+  const bool packs = x.packed == nullptr && x.direct == nullptr;
+  const int64_t row_limit = packs && x.m <= kRowBlockPacking ? kRowBlockPacking : kRowBlock;
+  Grid grid{CeilDiv(x.m, row_limit), 0, 1, 0};
   const double time = EstimateMicroseconds(x);
   const int threads = InParallelRegion() || time < 5 ? 1 : NumThreads();
   if (threads > 1) {
     // Enough tasks that threads end together, none shorter than some 10 us.
     const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(time / 10), threads, 4 * threads);
-    grid.column_blocks = std::clamp<int64_t>(CeilDiv(wanted, grid.row_blocks), 1, CeilDiv(panels, panel_step));
+    grid.column_blocks =
+        std::clamp<int64_t>(CeilDiv(wanted, grid.row_blocks), 1, CeilDiv(panels, panel_step));
     if (grid.row_blocks * grid.column_blocks < wanted) {
-      grid.row_blocks =
-          std::clamp<int64_t>(CeilDiv(wanted, grid.column_blocks), grid.row_blocks, CeilDiv(x.m, tiles.max_rows));
+      grid.row_blocks = std::clamp<int64_t>(CeilDiv(wanted, grid.column_blocks), grid.row_blocks,
+                                            CeilDiv(x.m, tiles.max_rows));
     }
   }
   grid.rows = CeilDiv(x.m, grid.row_blocks);
-  if (grid.row_blocks > 1) grid.rows = std::min<int64_t>(CeilDiv(grid.rows, tiles.max_rows) * tiles.max_rows, kRowBlock);
+  if (grid.row_blocks > 1)
+    grid.rows = std::min<int64_t>(CeilDiv(grid.rows, tiles.max_rows) * tiles.max_rows, row_limit);
   grid.row_blocks = CeilDiv(x.m, grid.rows);
   grid.panels = CeilDiv(CeilDiv(panels, grid.column_blocks), panel_step) * panel_step;
   grid.column_blocks = CeilDiv(panels, grid.panels);
   return grid;
 }
 
-/// Values [k_begin, k_end) of the contraction, for panels [panel_begin, panel_end). Limits of k are multiples of kBlock
-/// or its end.
+/// Values [k_begin, k_end) of the contraction, for panels [panel_begin, panel_end). Limits of k are multiples
+/// of kBlock or its end.
 struct Range {
   int64_t k_begin, k_end;
   int64_t panel_begin, panel_end;
@@ -98,7 +104,8 @@ class Engine {
   /// Packs parts of the right operand that fit a cache, with all threads, and uses each for all rows.
   void RunPackingFirst() {
     const int64_t k_part = std::min<int64_t>(x_.k, 16 * kBlock);
-    const int64_t fitting = std::max<int64_t>(kMaxPackedBytes / (k_part * kWidth * static_cast<int64_t>(sizeof(T))), 8);
+    const int64_t fitting =
+        std::max<int64_t>(kMaxPackedBytes / (k_part * kWidth * static_cast<int64_t>(sizeof(T))), 8);
     const int64_t parts = CeilDiv(panels_, fitting);
     const int64_t panel_part = CeilDiv(CeilDiv(panels_, parts), 8) * 8;
     MemoryBlock buffer(ByteCount(std::min(panel_part, panels_) * kWidth * k_part, sizeof(T)));
@@ -174,8 +181,8 @@ class Engine {
   }
 
   /// Panels [panel, panel_end), at most 2^step_ of them, for all rows of the block.
-  void RunPanels(const Range& range, const T* packed, const RowPointers<T>& a, int64_t row0, int rows, int64_t k, int kc,
-                 int64_t panel, int64_t panel_end, T* buffer) {
+  void RunPanels(const Range& range, const T* packed, const RowPointers<T>& a, int64_t row0, int rows,
+                 int64_t k, int kc, int64_t panel, int64_t panel_end, T* buffer) {
     const int64_t panels = range.panel_end - range.panel_begin;
     TileArgs<T> args{};
     args.a_next = a.next;

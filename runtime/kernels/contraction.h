@@ -4,13 +4,13 @@
 
 #include "sinter/runtime/kernels/gemm_tile.h"
 
-// The blocked loop that matrix products and convolutions share: who supplies the operands differs, the order of
-// arithmetic (graph/numerics.h) does not.
+// The blocked loop that matrix products and convolutions share: who supplies the operands differs, the order
+// of arithmetic (graph/numerics.h) does not.
 
 namespace sinter::kernels {
 
-/// Called once for each finished rectangle of the output, on the thread that computed it, while it is in cache. The
-/// rectangles cover the output exactly. Null fn: nothing to do.
+/// Called once for each finished rectangle of the output, on the thread that computed it, while it is in
+/// cache. The rectangles cover the output exactly. Null fn: nothing to do.
 struct ContractionEpilogue {
   void (*fn)(void* context, int64_t row0, int64_t rows, int64_t column0, int64_t columns) = nullptr;
   void* context = nullptr;
@@ -37,7 +37,8 @@ class RowSource {
   /// Called once for a block of rows, before its Blocks. `table` has pointers_per_row() * rows entries.
   virtual void Start(int64_t row0, int rows, const T** table) const = 0;
   /// Values [k0, k0 + kc) of the rows. `buffer`, if packs(), has rows * kc elements.
-  virtual RowPointers<T> Block(int64_t row0, int rows, int64_t k0, int kc, const T** table, T* buffer) const = 0;
+  virtual RowPointers<T> Block(int64_t row0, int rows, int64_t k0, int kc, const T** table,
+                               T* buffer) const = 0;
 };
 
 /// Supplies panels of the right operand [k, n].
@@ -50,8 +51,8 @@ class PanelSource {
 };
 
 /// c[m, n] = rows * columns. The right operand is given by at least one of: `packed` (the whole of it, see
-/// PackedElements), `direct` (row-major with unit column stride, read in place; needs `panels` too, for the last columns
-/// when n is no multiple of the panel), `panels` (packed as it is needed).
+/// PackedElements), `direct` (row-major with unit column stride, read in place; needs `panels` too, for the
+/// last columns when n is no multiple of the panel), `panels` (packed as it is needed).
 template <class T>
 struct Contraction {
   int64_t m = 0, n = 0, k = 0;
@@ -69,8 +70,8 @@ struct Contraction {
 template <class T>
 void Contract(const Contraction<T>& contraction);
 
-/// Elements of a packed right operand [k, n]: blocks of kContractionBlock values of k, each holding all panels,
-/// [block][panel][k in block][kPanelWidth].
+/// Elements of a packed right operand [k, n]: blocks of kContractionBlock values of k, each holding all
+/// panels, [block][panel][k in block][kPanelWidth].
 template <class T>
 int64_t PackedElements(int64_t k, int64_t n);
 

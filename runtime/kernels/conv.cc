@@ -55,6 +55,35 @@ void PackDepthwise(const Conv2dShape& s, const ConvWeight<const T>& w, T* out) {
   }
 }
 
+/// A weight whose positions lie side by side, [oc, c, kh, kw], is gathered value by value when panels are cut
+/// from it: this moves the positions outside once, with vector transposes. Other weights stay as they are.
+template <class T>
+class PositionMajorWeight {
+ public:
+  PositionMajorWeight(const Conv2dShape& s, const ConvWeight<const T>& w) : w_(w) {
+    const int64_t positions = s.kh * s.kw, inner = s.c / s.groups, rows = s.oc * inner;
+    if (w.data == nullptr || positions == 1 || rows == 0 || w.kw != 1 || w.kh != s.kw || w.c != positions ||
+        w.oc != inner * positions) {
+      return;
+    }
+    const int64_t step = rows + 16;  // Keeps the positions out of each other's cache sets.
+    block_ = MemoryBlock(ByteCount(step * positions, sizeof(T)));
+    T* out = block_.as<T>();
+    constexpr int64_t kGrain = 1024;
+    ParallelRange((rows + kGrain - 1) / kGrain, 4, [&](int64_t begin, int64_t end) {
+      begin *= kGrain;
+      end = std::min(end * kGrain, rows);
+      Transpose(w.data + begin * positions, positions, end - begin, positions, out + begin, step);
+    });
+    w_ = {out, inner, 1, s.kw * step, step};
+  }
+  const ConvWeight<const T>& get() const { return w_; }
+
+ private:
+  ConvWeight<const T> w_;
+  MemoryBlock block_;
+};
+
 template <class T>
 WeightPanels<T> ForwardPanels(const Conv2dShape& s, const ConvWeight<const T>& w, int64_t group) {
   const int64_t outer = s.oc / s.groups;
@@ -62,8 +91,9 @@ WeightPanels<T> ForwardPanels(const Conv2dShape& s, const ConvWeight<const T>& w
 }
 
 template <class T>
-void RunDepthwise(const ConvWindow& window, const Conv2dShape& s, const T* source, const ConvWeight<const T>& w,
-                  const T* packed, T* out, int64_t out_pixel, const ContractionEpilogue& epilogue) {
+void RunDepthwise(const ConvWindow& window, const Conv2dShape& s, const T* source,
+                  const ConvWeight<const T>& w, const T* packed, T* out, int64_t out_pixel,
+                  const ContractionEpilogue& epilogue) {
   const MemoryBlock zeros = Zeros<T>(s.c);
   MemoryBlock block;
   if (packed == nullptr) {
@@ -113,15 +143,19 @@ void Conv2dForward(const Conv2dForwardArgs<T>& args) {
   }
   const int64_t inner = s.c / s.groups, outer = s.oc / s.groups, k = s.kh * s.kw * inner;
   const MemoryBlock zeros = Zeros<T>(inner);
+  const PositionMajorWeight<T> weight(s, args.packed_w != nullptr ? ConvWeight<const T>{} : args.w);
+  const bool runs = inner < WindowRows<T>::kShortPixel && window.has_runs(inner);
   ForEachGroup(s, [&](int64_t group) {
     GroupEpilogue epilogue{args.epilogue, group * outer};
-    const WindowRows<T> rows(window, args.x + group * inner, inner, zeros.as<T>());
-    const WeightPanels<T> panels = ForwardPanels(s, args.w, group);
+    const WindowRows<T> window_rows(window, args.x + group * inner, inner, zeros.as<T>());
+    const RunRows<T> run_rows(window, args.x + group * inner, inner);
+    const WeightPanels<T> panels = ForwardPanels(s, weight.get(), group);
     Contraction<T> x;
     x.m = s.n * window.grid_h() * window.grid_w();
     x.n = outer;
     x.k = k;
-    x.rows = &rows;
+    x.rows = &window_rows;
+    if (runs) x.rows = &run_rows;
     x.panels = &panels;
     if (args.packed_w != nullptr) x.packed = args.packed_w + group * PackedElements<T>(k, outer);
     x.c = args.y + group * outer;
@@ -141,8 +175,9 @@ template <class T>
 void PackConvWeight(const Conv2dShape& s, const ConvWeight<const T>& w, T* out) {
   if (IsDepthwise(s)) return PackDepthwise(s, w, out);
   const int64_t outer = s.oc / s.groups, k = s.kh * s.kw * (s.c / s.groups);
+  const PositionMajorWeight<T> weight(s, w);
   for (int64_t group = 0; group < s.groups; ++group) {
-    PackAll(ForwardPanels(s, w, group), k, outer, out + group * PackedElements<T>(k, outer));
+    PackAll(ForwardPanels(s, weight.get(), group), k, outer, out + group * PackedElements<T>(k, outer));
   }
 }
 
@@ -155,11 +190,12 @@ void Conv2dBackwardData(const Conv2dBackwardDataArgs<T>& args) {
   }
   const int64_t outer = s.c / s.groups, inner = s.oc / s.groups;
   const MemoryBlock zeros = Zeros<T>(inner);
+  const PositionMajorWeight<T> weight(s, args.w);
+  const ConvWeight<const T>& w = weight.get();
   ForEachGroup(s, [&](int64_t group) {
     GroupEpilogue epilogue{args.epilogue, group * outer};
     const WindowRows<T> rows(window, args.g + group * inner, inner, zeros.as<T>());
-    const WeightPanels<T> panels(args.w.data + group * inner * args.w.oc, inner, args.w.oc, outer, args.w.c, s.kw,
-                                 args.w.kh, args.w.kw);
+    const WeightPanels<T> panels(w.data + group * inner * w.oc, inner, w.oc, outer, w.c, s.kw, w.kh, w.kw);
     Contraction<T> x;
     x.m = s.n * s.h * s.w;
     x.n = outer;

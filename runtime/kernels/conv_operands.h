@@ -7,8 +7,8 @@
 #include "sinter/runtime/kernels/conv_window.h"
 #include "sinter/runtime/kernels/pack.h"
 
-// The operands of a convolution as those of a contraction: nothing but pointers is made from the image, except where
-// its pixels are so short that copying them is cheaper.
+// The operands of a convolution as those of a contraction: nothing but pointers is made from the image,
+// except where its pixels are so short that copying them is cheaper.
 
 namespace sinter::kernels {
 
@@ -16,6 +16,9 @@ namespace sinter::kernels {
 template <class T>
 class WindowRows final : public RowSource<T> {
  public:
+  /// Pixels of fewer channels are copied: a segment that short costs more than its arithmetic.
+  static constexpr int64_t kShortPixel = 12;
+
   /// `zeros` has `channels` zeros.
   WindowRows(const ConvWindow& window, const T* source, int64_t channels, const T* zeros)
       : window_(window), source_(source), channels_(channels), zeros_(zeros) {}
@@ -39,30 +42,16 @@ class WindowRows final : public RowSource<T> {
   }
 
  private:
-  static constexpr int64_t kShortPixel = 12;
-
-  /// Neighbouring pixels lie next to each other in most images: they are copied as one run.
   void CopyRow(const T* const* sources, int64_t step, int64_t k, int64_t count, T* out) const {
     int64_t position = k / channels_, offset = k % channels_;
-    while (count > 0) {
+    for (; count > 0; ++position, offset = 0) {
       const T* from = sources[position * step] + offset;
-      int64_t length = channels_ - offset;
-      while (length < count && sources[(position + 1) * step] == sources[position * step] + channels_) {
-        length += channels_;
-        ++position;
-      }
-      length = std::min(length, count);
-      int64_t i = 0;
-      for (; i + kChunk <= length; i += kChunk) std::memcpy(out + i, from + i, kChunk * sizeof(T));
-      for (; i < length; ++i) out[i] = from[i];
+      const int64_t length = std::min(channels_ - offset, count);
+      for (int64_t i = 0; i < length; ++i) out[i] = from[i];
       out += length;
       count -= length;
-      ++position;
-      offset = 0;
     }
   }
-
-  static constexpr int64_t kChunk = 32 / sizeof(T);
 
   const ConvWindow& window_;
   const T* source_;
@@ -70,14 +59,76 @@ class WindowRows final : public RowSource<T> {
   const T* zeros_;
 };
 
+/// The same for windows whose rows are runs of dense short pixels: those are copied run by run.
+template <class T>
+class RunRows final : public RowSource<T> {
+ public:
+  RunRows(const ConvWindow& window, const T* source, int64_t channels)
+      : window_(window), source_(source), run_(window.kw() * channels) {}
+
+  int64_t pointers_per_row() const override { return 1; }
+  bool packs() const override { return true; }
+  void Start(int64_t, int, const T**) const override {}
+
+  RowPointers<T> Block(int64_t row0, int rows, int64_t k0, int kc, const T** table,
+                       T* buffer) const override {
+    GridCursor cursor(window_, row0);
+    for (int i = 0; i < rows; ++i, cursor.Advance(), buffer += kc) {
+      table[i] = buffer;
+      T* out = buffer;
+      for (int64_t k = k0; k < k0 + kc;) {
+        const int64_t offset = k % run_, length = std::min(run_ - offset, k0 + kc - k);
+        CopyRun(cursor.SourceRow(source_, k / run_), cursor.RunStart() + offset, length, out);
+        out += length;
+        k += length;
+      }
+    }
+    return {table, 0, 0, kc};
+  }
+
+ private:
+  /// row[start, start + length), zeros where that is outside the row.
+  void CopyRun(const T* row, int64_t start, int64_t length, T* out) const {
+    if (row == nullptr) {
+      std::fill_n(out, length, T{0});
+      return;
+    }
+    const int64_t before = std::clamp<int64_t>(-start, 0, length);
+    const int64_t after = std::clamp<int64_t>(start + length - window_.run_limit(), 0, length - before);
+    std::fill_n(out, before, T{0});
+    CopyDense(row + start + before, length - before - after, out + before);
+    std::fill_n(out + length - after, after, T{0});
+  }
+
+  static void CopyDense(const T* from, int64_t length, T* out) {
+    constexpr int64_t kChunk = 32 / sizeof(T);
+    if (length < kChunk) {
+      for (int64_t i = 0; i < length; ++i) out[i] = from[i];
+      return;
+    }
+    for (int64_t i = 0; i + kChunk < length; i += kChunk) std::memcpy(out + i, from + i, kChunk * sizeof(T));
+    std::memcpy(out + length - kChunk, from + length - kChunk, kChunk * sizeof(T));
+  }
+
+  const ConvWindow& window_;
+  const T* source_;
+  int64_t run_;
+};
+
 /// Panels of a weight: values of k are (kernel position, inner channel), columns the outer channel.
 template <class T>
 class WeightPanels final : public PanelSource<T> {
  public:
-  WeightPanels(const T* data, int64_t inner, int64_t inner_stride, int64_t outer, int64_t outer_stride, int64_t kw,
-               int64_t kh_stride, int64_t kw_stride)
-      : data_(data), inner_(inner), inner_stride_(inner_stride), outer_(outer), outer_stride_(outer_stride), kw_(kw),
-        kh_stride_(kh_stride), kw_stride_(kw_stride) {}
+  WeightPanels(const T* data, int64_t inner, int64_t inner_stride, int64_t outer, int64_t outer_stride,
+               int64_t kw, int64_t kh_stride, int64_t kw_stride)
+      : data_(data),
+        inner_(inner),
+        inner_stride_(inner_stride),
+        outer_(outer),
+        outer_stride_(outer_stride),
+        kw_(kw),
+        kh_stride_(kh_stride),
+        kw_stride_(kw_stride) {}
 
   void Pack(int64_t k0, int kc, int64_t panel0, int64_t panels, T* out) const override {
     constexpr int kWidth = kPanelWidth<T>;
@@ -86,7 +137,8 @@ class WeightPanels final : public PanelSource<T> {
       for (int64_t k = k0; k < k0 + kc;) {
         const int64_t position = k / inner_, channel = k % inner_;
         const int64_t length = std::min(inner_ - channel, k0 + kc - k);
-        const T* from = column + position / kw_ * kh_stride_ + position % kw_ * kw_stride_ + channel * inner_stride_;
+        const T* from =
+            column + position / kw_ * kh_stride_ + position % kw_ * kw_stride_ + channel * inner_stride_;
         PackPanels(from, inner_stride_, outer_stride_, length, outer_ - panel * kWidth, 1, out);
         out += length * kWidth;
         k += length;
@@ -99,7 +151,8 @@ class WeightPanels final : public PanelSource<T> {
   int64_t inner_, inner_stride_, outer_, outer_stride_, kw_, kh_stride_, kw_stride_;
 };
 
-/// Panels of an image, for the gradient of a weight: values of k are grid pixels, columns (kernel position, channel).
+/// Panels of an image, for the gradient of a weight: values of k are grid pixels, columns (kernel position,
+/// channel).
 template <class T>
 class ImagePanels final : public PanelSource<T> {
  public:

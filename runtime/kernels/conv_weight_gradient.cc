@@ -10,7 +10,8 @@ namespace {
 
 /// dw[o, c, kh, kw] = dense[o][position][c], for the `outer` channels from `o0` on.
 template <class T>
-void Scatter(const Conv2dShape& s, const T* dense, int64_t o0, int64_t outer, int64_t inner, const ConvWeight<T>& dw) {
+void Scatter(const Conv2dShape& s, const T* dense, int64_t o0, int64_t outer, int64_t inner,
+             const ConvWeight<T>& dw) {
   for (int64_t o = o0; o < o0 + outer; ++o) {
     for (int64_t kh = 0; kh < s.kh; ++kh) {
       for (int64_t kw = 0; kw < s.kw; ++kw) {

@@ -39,8 +39,16 @@ ConvWindow::ConvWindow(int64_t grid_h, int64_t grid_w, const Conv2dShape& shape,
 
 ConvWindow ConvWindow::Forward(const Conv2dShape& s, int64_t pixel) {
   ConvWindow window(s.out_h(), s.out_w(), s, s.h * s.w * pixel);
-  FillForward({s.out_h(), s.kh, s.h, s.stride_h, s.pad_top, s.dilation_h, s.w * pixel}, window.rows_.as<int64_t>());
-  FillForward({s.out_w(), s.kw, s.w, s.stride_w, s.pad_left, s.dilation_w, pixel}, window.columns_.as<int64_t>());
+  FillForward({s.out_h(), s.kh, s.h, s.stride_h, s.pad_top, s.dilation_h, s.w * pixel},
+              window.rows_.as<int64_t>());
+  FillForward({s.out_w(), s.kw, s.w, s.stride_w, s.pad_left, s.dilation_w, pixel},
+              window.columns_.as<int64_t>());
+  if (s.dilation_w == 1) {
+    window.run_pixel_ = pixel;
+    window.run_stride_ = s.stride_w;
+    window.run_pad_ = s.pad_left;
+    window.run_limit_ = s.w * pixel;
+  }
   return window;
 }
 
@@ -48,7 +56,8 @@ ConvWindow ConvWindow::BackwardData(const Conv2dShape& s, int64_t pixel) {
   ConvWindow window(s.h, s.w, s, s.out_h() * s.out_w() * pixel);
   FillBackward({s.h, s.kh, s.out_h(), s.stride_h, s.pad_top, s.dilation_h, s.out_w() * pixel},
                window.rows_.as<int64_t>());
-  FillBackward({s.w, s.kw, s.out_w(), s.stride_w, s.pad_left, s.dilation_w, pixel}, window.columns_.as<int64_t>());
+  FillBackward({s.w, s.kw, s.out_w(), s.stride_w, s.pad_left, s.dilation_w, pixel},
+               window.columns_.as<int64_t>());
   return window;
 }
 

@@ -7,8 +7,8 @@
 
 namespace sinter::kernels {
 
-/// Which source pixel each pixel of a grid meets at each kernel position: rows and columns are independent. Offsets are
-/// in elements; kNone where the term has the factor 0.
+/// Which source pixel each pixel of a grid meets at each kernel position: rows and columns are independent.
+/// Offsets are in elements; kNone where the term has the factor 0.
 class ConvWindow {
  public:
   static constexpr int64_t kNone = -1;
@@ -28,10 +28,18 @@ class ConvWindow {
   int64_t Row(int64_t i, int64_t kh) const { return rows_.as<int64_t>()[i * kh_ + kh]; }
   int64_t Column(int64_t j, int64_t kw) const { return columns_.as<int64_t>()[j * kw_ + kw]; }
 
+  /// Whether the source pixels at (i, j, kh, 0), (i, j, kh, 1), ... lie next to each other and dense.
+  bool has_runs(int64_t channels) const { return run_pixel_ == channels; }
+  /// Where the run of grid column j starts in its source row of run_limit() elements: may be negative, and
+  /// the run may exceed the row. Only where has_runs.
+  int64_t RunStart(int64_t j) const { return (j * run_stride_ - run_pad_) * run_pixel_; }
+  int64_t run_limit() const { return run_limit_; }
+
  private:
   ConvWindow(int64_t grid_h, int64_t grid_w, const Conv2dShape& shape, int64_t image);
 
   int64_t grid_h_, grid_w_, kh_, kw_, image_;
+  int64_t run_pixel_ = kNone, run_stride_ = 0, run_pad_ = 0, run_limit_ = 0;
   MemoryBlock rows_, columns_;
 };
 
@@ -51,6 +59,14 @@ class GridCursor {
     i_ = 0;
     image_ += window_.image();
   }
+
+  /// The source row of a kernel row, or null; and where the run of this column starts in it.
+  template <class T>
+  const T* SourceRow(const T* base, int64_t kh) const {
+    const int64_t row = window_.Row(i_, kh);
+    return row < 0 ? nullptr : base + image_ + row;
+  }
+  int64_t RunStart() const { return window_.RunStart(j_); }
 
   /// The source at a kernel position, or `none`.
   template <class T>

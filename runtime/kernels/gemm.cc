@@ -8,11 +8,12 @@ namespace {
 /// With at most so many rows, packing a right operand costs more than reading it in place.
 constexpr int64_t kDirectRows = 24;
 
-/// Rows a multiple of 1 KiB apart compete for the same sets of the first-level cache: worth a copy where each is used
-/// for many columns.
+/// Rows a multiple of 1 KiB apart compete for the same sets of the first-level cache: worth a copy where each
+/// is used for many columns.
 template <class T>
 bool RowsCollide(const GemmArgs<T>& args) {
-  return args.m > 4 && args.n > 64 && args.a_row * static_cast<int64_t>(sizeof(T)) % 1024 == 0 && args.k > 256;
+  return args.m > 4 && args.n > 64 && args.a_row * static_cast<int64_t>(sizeof(T)) % 1024 == 0 &&
+         args.k > 256;
 }
 
 }  // namespace

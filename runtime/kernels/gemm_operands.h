@@ -15,7 +15,9 @@ class PlainRows final : public RowSource<T> {
   void Start(int64_t row0, int rows, const T** table) const override {
     for (int i = 0; i < rows; ++i) table[i] = a_ + (row0 + i) * row_;
   }
-  RowPointers<T> Block(int64_t, int, int64_t k0, int, const T** table, T*) const override { return {table, 0, k0, k_}; }
+  RowPointers<T> Block(int64_t, int, int64_t k0, int, const T** table, T*) const override {
+    return {table, 0, k0, k_};
+  }
 
  private:
   const T* a_;
@@ -30,7 +32,8 @@ class CopiedRows final : public RowSource<T> {
   int64_t pointers_per_row() const override { return 1; }
   bool packs() const override { return true; }
   void Start(int64_t, int, const T**) const override {}
-  RowPointers<T> Block(int64_t row0, int rows, int64_t k0, int kc, const T** table, T* buffer) const override {
+  RowPointers<T> Block(int64_t row0, int rows, int64_t k0, int kc, const T** table,
+                       T* buffer) const override {
     PackRows(a_ + row0 * row_ + k0 * column_, row_, column_, rows, kc, buffer, kc);
     for (int i = 0; i < rows; ++i) table[i] = buffer + static_cast<int64_t>(i) * kc;
     return {table, 0, 0, kc};
@@ -44,7 +47,8 @@ class CopiedRows final : public RowSource<T> {
 template <class T>
 class MatrixPanels final : public PanelSource<T> {
  public:
-  MatrixPanels(const T* b, int64_t row, int64_t column, int64_t n) : b_(b), row_(row), column_(column), n_(n) {}
+  MatrixPanels(const T* b, int64_t row, int64_t column, int64_t n)
+      : b_(b), row_(row), column_(column), n_(n) {}
   void Pack(int64_t k0, int kc, int64_t panel0, int64_t panels, T* out) const override {
     const int64_t column = panel0 * kPanelWidth<T>;
     PackPanels(b_ + k0 * row_ + column * column_, row_, column_, kc, n_ - column, panels, out);

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// The register tiles under every contraction. This header is included by files compiled for different instruction
-// sets: it holds no inline function.
+// The register tiles under every contraction. This header is included by files compiled for different
+// instruction sets: it holds no inline function.
 
 namespace sinter::kernels {
 
@@ -13,8 +13,10 @@ inline constexpr int kPanelWidth = 64 / static_cast<int>(sizeof(T));
 
 /// One tile of a contraction over at most one block (kContractionBlock) of the contracted index:
 /// c[i][j] (+)= the fma chain over p of A(i, p) * b[panel(j)][p][column(j)].
-/// Row i of A is cut into segments of `a_length` contiguous values (a matrix has one, a convolution one per kernel
-/// position): the chain starts at value `a_offset` of the segment at a[i] and goes on at the start of a[i + a_next], ...
+/// Row i of A is cut into segments of `a_length` contiguous values (a matrix has one, a convolution one per
+/// kernel position): the chain starts at value `a_offset` of the segment at a[i] and goes on at the start of
+/// a[i + a_next],
+/// ...
 template <class T>
 struct TileArgs {
   const T* const* a;
@@ -36,8 +38,9 @@ using TileFn = void (*)(const TileArgs<T>&);
 
 inline constexpr int kMaxTileRows = 12;
 
-/// The tiles of one instruction set. fn[r][q] computes r rows by 2^q panels; null where that needs too many registers.
-/// Few rows go with many panels, so that enough chains run side by side to hide the latency of an fma.
+/// The tiles of one instruction set. fn[r][q] computes r rows by 2^q panels; null where that needs too many
+/// registers. Few rows go with many panels, so that enough chains run side by side to hide the latency of an
+/// fma.
 template <class T>
 struct TileSet {
   int max_rows;

@@ -21,7 +21,9 @@ struct Vec<float> {
     const __m256 x = _mm256_broadcast_ss(p);
     return {x, x};
   }
-  static Vec Fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)}; }
+  static Vec Fma(Vec a, Vec b, Vec c) {
+    return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+  }
   static Vec Add(Vec a, Vec b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
   static void Store(float* p, Vec v) {
     _mm256_storeu_ps(p, v.lo);
@@ -43,7 +45,9 @@ struct Vec<double> {
     const __m256d x = _mm256_broadcast_sd(p);
     return {x, x};
   }
-  static Vec Fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_pd(a.lo, b.lo, c.lo), _mm256_fmadd_pd(a.hi, b.hi, c.hi)}; }
+  static Vec Fma(Vec a, Vec b, Vec c) {
+    return {_mm256_fmadd_pd(a.lo, b.lo, c.lo), _mm256_fmadd_pd(a.hi, b.hi, c.hi)};
+  }
   static Vec Add(Vec a, Vec b) { return {_mm256_add_pd(a.lo, b.lo), _mm256_add_pd(a.hi, b.hi)}; }
   static void Store(double* p, Vec v) {
     _mm256_storeu_pd(p, v.lo);

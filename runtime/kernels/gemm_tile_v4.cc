@@ -1,6 +1,6 @@
-// Register tiles for AVX-512: a panel is one register; twelve rows by two panels take 24 of the 32. This file alone is
-// compiled for AVX-512, and runs only where the CPU has it: it must not instantiate an inline function of a header that
-// other files share.
+// Register tiles for AVX-512: a panel is one register; twelve rows by two panels take 24 of the 32. This file
+// alone is compiled for AVX-512, and runs only where the CPU has it: it must not instantiate an inline
+// function of a header that other files share.
 #include <immintrin.h>
 
 #include <type_traits>

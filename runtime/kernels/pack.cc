@@ -15,10 +15,12 @@ constexpr int kBlock = 32 / static_cast<int>(sizeof(T));
 
 void TransposeBlock(const float* s, int64_t n, float* t, int64_t m) {
   const __m256 r0 = _mm256_loadu_ps(s), r1 = _mm256_loadu_ps(s + n), r2 = _mm256_loadu_ps(s + 2 * n),
-               r3 = _mm256_loadu_ps(s + 3 * n), r4 = _mm256_loadu_ps(s + 4 * n), r5 = _mm256_loadu_ps(s + 5 * n),
-               r6 = _mm256_loadu_ps(s + 6 * n), r7 = _mm256_loadu_ps(s + 7 * n);
-  const __m256 a0 = _mm256_unpacklo_ps(r0, r1), a1 = _mm256_unpackhi_ps(r0, r1), a2 = _mm256_unpacklo_ps(r2, r3),
-               a3 = _mm256_unpackhi_ps(r2, r3), a4 = _mm256_unpacklo_ps(r4, r5), a5 = _mm256_unpackhi_ps(r4, r5),
+               r3 = _mm256_loadu_ps(s + 3 * n), r4 = _mm256_loadu_ps(s + 4 * n),
+               r5 = _mm256_loadu_ps(s + 5 * n), r6 = _mm256_loadu_ps(s + 6 * n),
+               r7 = _mm256_loadu_ps(s + 7 * n);
+  const __m256 a0 = _mm256_unpacklo_ps(r0, r1), a1 = _mm256_unpackhi_ps(r0, r1),
+               a2 = _mm256_unpacklo_ps(r2, r3), a3 = _mm256_unpackhi_ps(r2, r3),
+               a4 = _mm256_unpacklo_ps(r4, r5), a5 = _mm256_unpackhi_ps(r4, r5),
                a6 = _mm256_unpacklo_ps(r6, r7), a7 = _mm256_unpackhi_ps(r6, r7);
   const __m256 b0 = _mm256_shuffle_ps(a0, a2, 0x44), b1 = _mm256_shuffle_ps(a0, a2, 0xee),
                b2 = _mm256_shuffle_ps(a1, a3, 0x44), b3 = _mm256_shuffle_ps(a1, a3, 0xee),
@@ -37,8 +39,8 @@ void TransposeBlock(const float* s, int64_t n, float* t, int64_t m) {
 void TransposeBlock(const double* s, int64_t n, double* t, int64_t m) {
   const __m256d r0 = _mm256_loadu_pd(s), r1 = _mm256_loadu_pd(s + n), r2 = _mm256_loadu_pd(s + 2 * n),
                 r3 = _mm256_loadu_pd(s + 3 * n);
-  const __m256d a0 = _mm256_unpacklo_pd(r0, r1), a1 = _mm256_unpackhi_pd(r0, r1), a2 = _mm256_unpacklo_pd(r2, r3),
-                a3 = _mm256_unpackhi_pd(r2, r3);
+  const __m256d a0 = _mm256_unpacklo_pd(r0, r1), a1 = _mm256_unpackhi_pd(r0, r1),
+                a2 = _mm256_unpacklo_pd(r2, r3), a3 = _mm256_unpackhi_pd(r2, r3);
   _mm256_storeu_pd(t, _mm256_permute2f128_pd(a0, a2, 0x20));
   _mm256_storeu_pd(t + m, _mm256_permute2f128_pd(a1, a3, 0x20));
   _mm256_storeu_pd(t + 2 * m, _mm256_permute2f128_pd(a0, a2, 0x31));
@@ -46,7 +48,8 @@ void TransposeBlock(const double* s, int64_t n, double* t, int64_t m) {
 }
 
 template <class T>
-void TransposeSlow(const T* source, int64_t source_row, int64_t rows, int64_t columns, T* target, int64_t target_row) {
+void TransposeSlow(const T* source, int64_t source_row, int64_t rows, int64_t columns, T* target,
+                   int64_t target_row) {
   for (int64_t c = 0; c < columns; ++c) {
     for (int64_t r = 0; r < rows; ++r) target[c * target_row + r] = source[r * source_row + c];
   }
@@ -71,7 +74,8 @@ void PackPanel(const T* b, int64_t row, int64_t column, int64_t k, int64_t valid
 }  // namespace
 
 template <class T>
-void Transpose(const T* source, int64_t source_row, int64_t rows, int64_t columns, T* target, int64_t target_row) {
+void Transpose(const T* source, int64_t source_row, int64_t rows, int64_t columns, T* target,
+               int64_t target_row) {
   constexpr int kStep = kBlock<T>;
   const int64_t full_rows = rows / kStep * kStep, full_columns = columns / kStep * kStep;
   for (int64_t r = 0; r < full_rows; r += kStep) {
@@ -81,13 +85,15 @@ void Transpose(const T* source, int64_t source_row, int64_t rows, int64_t column
   }
   TransposeSlow(source + full_columns, source_row, full_rows, columns - full_columns,
                 target + full_columns * target_row, target_row);
-  TransposeSlow(source + full_rows * source_row, source_row, rows - full_rows, columns, target + full_rows, target_row);
+  TransposeSlow(source + full_rows * source_row, source_row, rows - full_rows, columns, target + full_rows,
+                target_row);
 }
 
 template <class T>
 void PackRows(const T* a, int64_t row, int64_t column, int64_t rows, int64_t k, T* out, int64_t out_row) {
   if (column == 1) {
-    for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * out_row, a + i * row, static_cast<size_t>(k) * sizeof(T));
+    for (int64_t i = 0; i < rows; ++i)
+      std::memcpy(out + i * out_row, a + i * row, static_cast<size_t>(k) * sizeof(T));
   } else if (row == 1) {
     Transpose(a, column, k, rows, out, out_row);
   } else {

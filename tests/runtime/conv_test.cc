@@ -24,9 +24,10 @@ struct Problem {
   std::vector<T> x, w, g;
   ConvWeight<const T> weight;
 
-  Problem(const Conv2dShape& shape, bool channels_last_weight) : s(shape) {
+  Problem(const Conv2dShape& shape, bool channels_last_weight, bool dense_pixels) : s(shape) {
     inner = s.c / s.groups, outer = s.oc / s.groups;
-    x_pixel = s.c + 3, g_pixel = s.oc + 1;  // Pixels need not be dense.
+    // Pixels need not be dense.
+    x_pixel = s.c + (dense_pixels ? 0 : 3), g_pixel = s.oc + (dense_pixels ? 0 : 1);
     positions = s.kh * s.kw;
     out_pixels = s.n * s.out_h() * s.out_w();
     x = RandomValues<T>(s.n * s.h * s.w * x_pixel, 1);
@@ -46,19 +47,21 @@ struct Problem {
     return w[o * weight.oc + c * weight.c + kh * weight.kh + kw * weight.kw];
   }
   T G(int64_t n, int64_t h, int64_t w, int64_t o) const {
-    return h < 0 || h >= s.out_h() || w < 0 || w >= s.out_w() ? T(0)
-                                                              : g[((n * s.out_h() + h) * s.out_w() + w) * g_pixel + o];
+    return h < 0 || h >= s.out_h() || w < 0 || w >= s.out_w()
+               ? T(0)
+               : g[((n * s.out_h() + h) * s.out_w() + w) * g_pixel + o];
   }
 
   std::vector<T> Forward() const {
     std::vector<T> y(out_pixels * g_pixel, T(-77));
     for (int64_t pixel = 0; pixel < out_pixels; ++pixel) {
-      const int64_t n = pixel / s.out_w() / s.out_h(), i = pixel / s.out_w() % s.out_h(), j = pixel % s.out_w();
+      const int64_t n = pixel / s.out_w() / s.out_h(), i = pixel / s.out_w() % s.out_h(),
+                    j = pixel % s.out_w();
       for (int64_t o = 0; o < s.oc; ++o) {
         y[pixel * g_pixel + o] = CanonicalSum<T>(positions * inner, [&](int64_t k, T& a, T& b) {
           const int64_t c = k % inner, kw = k / inner % s.kw, kh = k / inner / s.kw;
-          a = X(n, i * s.stride_h - s.pad_top + kh * s.dilation_h, j * s.stride_w - s.pad_left + kw * s.dilation_w,
-                o / outer * inner + c);
+          a = X(n, i * s.stride_h - s.pad_top + kh * s.dilation_h,
+                j * s.stride_w - s.pad_left + kw * s.dilation_w, o / outer * inner + c);
           b = W(o, c, kh, kw);
         });
       }
@@ -103,14 +106,16 @@ struct Problem {
 
 template <class T>
 void CheckAll(const Conv2dShape& s) {
-  SCOPED_TRACE(testing::Message() << "n " << s.n << " h " << s.h << " w " << s.w << " c " << s.c << " oc " << s.oc
-                                  << " k " << s.kh << "x" << s.kw << " stride " << s.stride_h << "," << s.stride_w
-                                  << " pad " << s.pad_top << "," << s.pad_left << "," << s.pad_bottom << ","
-                                  << s.pad_right << " dilation " << s.dilation_h << "," << s.dilation_w << " groups "
-                                  << s.groups);
-  for (bool channels_last : {false, true}) {
-    const Problem<T> p(s, channels_last);
-    const std::vector<T> y_expected = p.Forward(), dx_expected = p.BackwardData(), dw_expected = p.BackwardWeight();
+  SCOPED_TRACE(testing::Message() << "n " << s.n << " h " << s.h << " w " << s.w << " c " << s.c << " oc "
+                                  << s.oc << " k " << s.kh << "x" << s.kw << " stride " << s.stride_h << ","
+                                  << s.stride_w << " pad " << s.pad_top << "," << s.pad_left << ","
+                                  << s.pad_bottom << "," << s.pad_right << " dilation " << s.dilation_h << ","
+                                  << s.dilation_w << " groups " << s.groups);
+  for (int form = 0; form < 4; ++form) {
+    SCOPED_TRACE(testing::Message() << "form " << form);
+    const Problem<T> p(s, form % 2 != 0, form / 2 != 0);
+    const std::vector<T> y_expected = p.Forward(), dx_expected = p.BackwardData(),
+                         dw_expected = p.BackwardWeight();
     OnEveryMachine([&] {
       std::vector<T> y(y_expected.size(), T(-77)), dx(dx_expected.size(), T(-77)), dw(dw_expected.size());
       Conv2dForwardArgs<T> forward{s, p.x.data(), p.x_pixel, p.weight, nullptr, y.data(), p.g_pixel, {}};
@@ -123,7 +128,8 @@ void CheckAll(const Conv2dShape& s) {
       std::fill(y.begin(), y.end(), T(-77));
       Conv2dForward(forward);
       ASSERT_NO_FATAL_FAILURE(ExpectSameBits(y, y_expected));
-      Conv2dBackwardData(Conv2dBackwardDataArgs<T>{s, p.g.data(), p.g_pixel, p.weight, dx.data(), p.x_pixel, {}});
+      Conv2dBackwardData(
+          Conv2dBackwardDataArgs<T>{s, p.g.data(), p.g_pixel, p.weight, dx.data(), p.x_pixel, {}});
       ASSERT_NO_FATAL_FAILURE(ExpectSameBits(dx, dx_expected));
       const ConvWeight<T> out{dw.data(), p.weight.oc, p.weight.c, p.weight.kh, p.weight.kw};
       Conv2dBackwardWeight(Conv2dBackwardWeightArgs<T>{s, p.x.data(), p.x_pixel, p.g.data(), p.g_pixel, out});
@@ -132,8 +138,8 @@ void CheckAll(const Conv2dShape& s) {
   }
 }
 
-Conv2dShape Square(int64_t n, int64_t size, int64_t c, int64_t oc, int64_t kernel, int64_t stride, int64_t pad,
-                   int64_t dilation = 1, int64_t groups = 1) {
+Conv2dShape Square(int64_t n, int64_t size, int64_t c, int64_t oc, int64_t kernel, int64_t stride,
+                   int64_t pad, int64_t dilation = 1, int64_t groups = 1) {
   Conv2dShape s;
   s.n = n, s.h = s.w = size, s.c = c, s.oc = oc, s.kh = s.kw = kernel, s.groups = groups;
   s.stride_h = s.stride_w = stride, s.dilation_h = s.dilation_w = dilation;
@@ -161,12 +167,13 @@ TYPED_TEST(ConvTest, Grid) {
 }
 
 TYPED_TEST(ConvTest, LongContraction) {
-  CheckAll<TypeParam>(Square(1, 6, 40, 33, 3, 1, 1));    // Blocks end inside a pixel.
-  CheckAll<TypeParam>(Square(1, 5, 300, 20, 1, 1, 0));   // Without a window.
+  CheckAll<TypeParam>(Square(1, 6, 40, 33, 3, 1, 1));   // Blocks end inside a pixel.
+  CheckAll<TypeParam>(Square(1, 5, 300, 20, 1, 1, 0));  // Without a window.
   CheckAll<TypeParam>(Square(1, 5, 300, 20, 1, 2, 0));
   CheckAll<TypeParam>(Square(1, 4, 300, 3, 2, 1, 1));
-  CheckAll<TypeParam>(Square(2, 17, 7, 4, 7, 2, 3));     // Short pixels, copied.
+  CheckAll<TypeParam>(Square(2, 17, 7, 4, 7, 2, 3));  // Short pixels, copied.
   CheckAll<TypeParam>(Square(3, 23, 3, 40, 7, 2, 3));
+  CheckAll<TypeParam>(Square(1, 3, 5, 6, 9, 1, 4));  // Windows larger than the image, more than one block.
 }
 
 TYPED_TEST(ConvTest, UnequalAxes) {
@@ -217,7 +224,7 @@ TYPED_TEST(ConvTest, EpilogueSeesEachFinalElementOnce) {
   using T = TypeParam;
   for (const Conv2dShape& s : {Square(2, 9, 16, 40, 3, 1, 1), Square(2, 9, 8, 12, 3, 1, 1, 1, 4),
                                Square(1, 9, 20, 20, 3, 1, 1, 1, 20), Square(2, 9, 16, 40, 1, 1, 0, 1, 2)}) {
-    const Problem<T> p(s, false);
+    const Problem<T> p(s, false, false);
     const std::vector<T> expected = p.Forward();
     OnEveryMachine([&] {
       std::vector<T> y(expected.size(), T(-77));

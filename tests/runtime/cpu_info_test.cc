@@ -31,7 +31,8 @@ TEST(CpuInfoTest, OverrideChoosesTheLevel) {
 }
 
 TEST(CpuInfoDeathTest, ReadsTheEnvironment) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";  // The level is read once: each case needs its own process.
+  testing::FLAGS_gtest_death_test_style =
+      "threadsafe";  // The level is read once: each case needs its own process.
   EXPECT_EXIT(
       {
         setenv("SINTER_ISA", "v3", 1);

@@ -28,9 +28,12 @@ struct Strides {
 
 Strides StridesOf(Layout layout, int64_t rows, int64_t columns) {
   switch (layout) {
-    case Layout::kRows: return {columns + 3, 1, rows * (columns + 3)};
-    case Layout::kColumns: return {1, rows + 5, columns * (rows + 5)};
-    case Layout::kSpread: return {2 * columns, 2, rows * 2 * columns};
+    case Layout::kRows:
+      return {columns + 3, 1, rows * (columns + 3)};
+    case Layout::kColumns:
+      return {1, rows + 5, columns * (rows + 5)};
+    case Layout::kSpread:
+      return {2 * columns, 2, rows * 2 * columns};
   }
   return {};
 }
@@ -109,7 +112,8 @@ TYPED_TEST(GemmTest, EveryNumberOfColumns) {
 TYPED_TEST(GemmTest, EveryLayout) {
   for (Layout la : {Layout::kRows, Layout::kColumns, Layout::kSpread}) {
     for (Layout lb : {Layout::kRows, Layout::kColumns, Layout::kSpread}) {
-      for (auto [m, n, k] : {std::array{1, 17, 300}, {2, 40, 33}, {13, 29, 261}, {50, 35, 67}, {130, 66, 520}}) {
+      for (auto [m, n, k] :
+           {std::array{1, 17, 300}, {2, 40, 33}, {13, 29, 261}, {50, 35, 67}, {130, 66, 520}}) {
         CheckAllForms<TypeParam>(m, n, k, la, lb);
       }
     }

@@ -35,7 +35,8 @@ TEST(HalfTest, EveryHalfConvertsExactlyAndBack) {
 
 TEST(HalfTest, RoundsToNearestEven) {
   for (uint32_t bits = 0; bits + 1 < 0x7c00; ++bits) {
-    const auto low = HalfValue(static_cast<uint16_t>(bits)), high = HalfValue(static_cast<uint16_t>(bits + 1));
+    const auto low = HalfValue(static_cast<uint16_t>(bits)),
+               high = HalfValue(static_cast<uint16_t>(bits + 1));
     const float middle = static_cast<float>((low + high) / 2);
     const uint16_t even = static_cast<uint16_t>(bits % 2 == 0 ? bits : bits + 1);
     ASSERT_EQ(FloatToHalf(middle), even);
@@ -43,7 +44,8 @@ TEST(HalfTest, RoundsToNearestEven) {
     ASSERT_EQ(FloatToHalf(std::nextafter(middle, 1e9f)), bits + 1);
     ASSERT_EQ(FloatToHalf(-middle), even | 0x8000);
   }
-  EXPECT_EQ(FloatToHalf(65520.0f), 0x7c00);  // The middle between the largest half and what would be the next.
+  EXPECT_EQ(FloatToHalf(65520.0f),
+            0x7c00);  // The middle between the largest half and what would be the next.
   EXPECT_EQ(FloatToHalf(65519.0f), 0x7bff);
   EXPECT_EQ(FloatToHalf(std::numeric_limits<float>::infinity()), 0x7c00);
 }

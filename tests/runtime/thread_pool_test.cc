@@ -47,7 +47,8 @@ TEST_P(ThreadPoolTest, RangesCoverExactly) {
 
 TEST_P(ThreadPoolTest, ManyShortCallsBackToBack) {
   std::atomic<int64_t> sum{0};
-  for (int i = 0; i < 20000; ++i) ParallelFor(3, [&](int64_t j) { sum.fetch_add(j + 1, std::memory_order_relaxed); });
+  for (int i = 0; i < 20000; ++i)
+    ParallelFor(3, [&](int64_t j) { sum.fetch_add(j + 1, std::memory_order_relaxed); });
   EXPECT_EQ(sum.load(), 20000 * 6);
 }
 
