@@ -180,7 +180,7 @@ inline Expr operator>=(Expr a, Expr b) { return Expr::Binary(ExprKind::kLe, std:
 inline Expr operator&(Expr a, Expr b) { return Expr::Binary(ExprKind::kAnd, std::move(a), std::move(b)); }
 inline Expr operator|(Expr a, Expr b) { return Expr::Binary(ExprKind::kOr, std::move(a), std::move(b)); }
 inline Expr operator^(Expr a, Expr b) { return Expr::Binary(ExprKind::kXor, std::move(a), std::move(b)); }
-inline Expr operator!(Expr a) { return Expr::Unary(ExprKind::kNot, std::move(a)); }
+// No operator!: on a handle it asks whether it is empty. Negation is num::Not.
 
 // Numbers in a body are double literals and take the type of the other operand.
 inline Expr Literal(const Expr& like, double value) { return Expr::Const(like.dtype(), value); }

@@ -106,6 +106,8 @@ class Graph {
   void SetOutputs(std::vector<Value*> outputs);               ///< before any state result
   void SetStateResult(int state, Value* value);
 
+  /// A copy of a node at the end of `to` with other inputs; results are added to `map`.
+  Node* CloneNode(const Node& n, Block& to, std::vector<Value*> inputs, std::unordered_map<const Value*, Value*>& map);
   /// Replaces every use of `from` in the graph by `to`.
   void ReplaceAllUses(Value* from, Value* to);
   /// Removes a node whose results have no uses.
@@ -117,6 +119,7 @@ class Graph {
 
  private:
   std::unique_ptr<Value> NewValue(TensorType type);
+  void AddResults(Node* node, const std::vector<TensorType>& types);
   int next_id_ = 0;
 };
 

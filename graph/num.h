@@ -74,6 +74,7 @@ X Min(X a, X b) {
 template <class X>
   requires std::is_arithmetic_v<X>
 X Select(bool c, X a, X b) { return c ? a : b; }
+inline bool Not(bool x) { return !x; }
 template <std::floating_point X>
 bool IsNan(X x) { return std::isnan(x); }
 inline bool Equal(auto a, auto b)
@@ -118,6 +119,7 @@ inline Expr Min(const Expr& a, const Expr& b) { return Expr::Binary(ExprKind::kM
 inline Expr Select(const Expr& c, const Expr& a, const Expr& b) { return Expr::Select(c, a, b); }
 inline Expr Select(const Expr& c, const Expr& a, double b) { return Expr::Select(c, a, Const(a, b)); }
 inline Expr Select(const Expr& c, double a, const Expr& b) { return Expr::Select(c, Const(b, a), b); }
+inline Expr Not(const Expr& x) { return Expr::Unary(ExprKind::kNot, x); }
 inline Expr IsNan(const Expr& x) { return Expr::Unary(ExprKind::kIsNan, x); }
 inline Expr Equal(const Expr& a, const Expr& b) { return Expr::Binary(ExprKind::kEq, a, b); }
 inline Expr Bits(const Expr& x) { return Expr::Bitcast(x, IsF64(x) ? kInt64 : kInt32); }

@@ -28,7 +28,7 @@ absl::InlinedVector<TypeOf<D>, 2> Infer(const OpDef& op, std::span<const TypeOf<
     throw Error(ErrorCode::kInvalidArgument, StrCat(op.name, ": takes ", op.inputs, " operand(s), got ", in.size()));
   absl::InlinedVector<DType, 4> dtypes;
   for (const auto& t : in) dtypes.push_back(t.dtype);
-  c.out.resize(op.outputs);
+  c.out.resize(op.outputs < 0 ? 0 : op.outputs);
   if (op.dtype_rule != DTypeRule::kCustom && !in.empty()) {
     DType t = op.dtype_rule == DTypeRule::kFirst                                              ? dtypes[0]
               : op.dtype_rule == DTypeRule::kCompare || op.dtype_rule == DTypeRule::kLogical ? kBool

@@ -379,8 +379,16 @@ std::vector<const OpDef*> OpFamily() { return {&DefOf<Ts>()...}; }
 
 /// A handle on which ops act: Var, or the eager Tensor. `ApplyOp(def, attrs, span<const H>) -> std::vector<H>` is found by
 /// argument-dependent lookup, `ApplyOp1` (one result) where it exists.
+/// A class derived from a handle (a module's Parameter) names it as its `Handle` and is taken as one.
 template <class H>
-concept TensorHandle = requires(const H& h, std::span<const H> s, const OpDef& d, AttrPtr a) { ApplyOp(d, a, s); };
+struct HandleOfType { using type = H; };
+template <class H>
+  requires requires { typename H::Handle; }
+struct HandleOfType<H> { using type = typename H::Handle; };
+template <class H>
+using HandleOf = typename HandleOfType<H>::type;
+template <class H>
+concept TensorHandle = requires(std::span<const HandleOf<H>> s, const OpDef& d, AttrPtr a) { ApplyOp(d, a, s); };
 
 /// Calls of an op: on tensors it computes or records, on numbers inside a body it is the body. The public functions that
 /// SINTER_OP declares forward to it:
@@ -410,15 +418,28 @@ struct Op {
     }
   }
 
+  /// The same without copies of the handles, where `ApplyRefs1(def, attrs, span<const H* const>)` exists.
+  template <TensorHandle H, size_t N>
+  static auto RunRefs(const std::array<const H*, N>& in, Attrs attrs) {
+    if constexpr (kOutputs == 1 && requires(const OpDef& d, AttrPtr a, std::span<const H* const> s) { ApplyRefs1(d, a, s); }) {
+      return ApplyRefs1(DefOf<T>(), MakeAttrs(std::move(attrs)), std::span<const H* const>(in));
+    } else {
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        const H copies[] = {*in[I]...};
+        return Run<H>(copies, std::move(attrs));
+      }(std::make_index_sequence<N>());
+    }
+  }
+
   template <TensorHandle H>
     requires(kInputs == 1)
   auto operator()(const H& a, Attrs attrs = {}) const { const H* p = &a; return Run<H>(std::span<const H>(p, 1), std::move(attrs)); }
   template <TensorHandle H>
     requires(kInputs == 2)
-  auto operator()(const H& a, const H& b, Attrs attrs = {}) const { const H in[] = {a, b}; return Run<H>(in, std::move(attrs)); }
+  auto operator()(const H& a, const H& b, Attrs attrs = {}) const { return RunRefs<H, 2>({&a, &b}, std::move(attrs)); }
   template <TensorHandle H>
     requires(kInputs == 3)
-  auto operator()(const H& a, const H& b, const H& c, Attrs attrs = {}) const { const H in[] = {a, b, c}; return Run<H>(in, std::move(attrs)); }
+  auto operator()(const H& a, const H& b, const H& c, Attrs attrs = {}) const { return RunRefs<H, 3>({&a, &b, &c}, std::move(attrs)); }
   /// Any number of operands.
   template <TensorHandle H>
   auto operator()(const std::vector<H>& in, Attrs attrs = {}) const { return Run<H>(std::span<const H>(in), std::move(attrs)); }
@@ -460,17 +481,18 @@ using OpAttrs = typename Op<T>::Attrs;
   namespace sinter {                                                                                           \
   template <TensorHandle H>                                                                                    \
     requires(ops::Struct::kInfo.inputs == 1)                                                                   \
-  auto name(const H& a, OpAttrs<ops::Struct> attrs = {}) { return Op<ops::Struct>{}(a, std::move(attrs)); }    \
+  auto name(const H& a, OpAttrs<ops::Struct> attrs = {}) {                                                     \
+    return Op<ops::Struct>{}(static_cast<const HandleOf<H>&>(a), std::move(attrs));                            \
+  }                                                                                                            \
   template <TensorHandle H>                                                                                    \
     requires(ops::Struct::kInfo.inputs == 2)                                                                   \
-  auto name(const H& a, const std::type_identity_t<H>& b, OpAttrs<ops::Struct> attrs = {}) {                   \
-    return Op<ops::Struct>{}(a, b, std::move(attrs));                                                          \
+  auto name(const H& a, const HandleOf<H>& b, OpAttrs<ops::Struct> attrs = {}) {                               \
+    return Op<ops::Struct>{}(static_cast<const HandleOf<H>&>(a), b, std::move(attrs));                         \
   }                                                                                                            \
   template <TensorHandle H>                                                                                    \
     requires(ops::Struct::kInfo.inputs == 3)                                                                   \
-  auto name(const H& a, const std::type_identity_t<H>& b, const std::type_identity_t<H>& c,                    \
-            OpAttrs<ops::Struct> attrs = {}) {                                                                 \
-    return Op<ops::Struct>{}(a, b, c, std::move(attrs));                                                       \
+  auto name(const H& a, const HandleOf<H>& b, const HandleOf<H>& c, OpAttrs<ops::Struct> attrs = {}) {          \
+    return Op<ops::Struct>{}(static_cast<const HandleOf<H>&>(a), b, c, std::move(attrs));                      \
   }                                                                                                            \
   template <TensorHandle H>                                                                                    \
     requires(ops::Struct::kInfo.inputs < 0 || ops::Struct::kInfo.inputs > 3)                                   \

@@ -97,7 +97,7 @@ SINTER_COMPARISON(LessEqual, "less_equal", a <= b)
 SINTER_COMPARISON(Greater, "greater", a > b)
 SINTER_COMPARISON(GreaterEqual, "greater_equal", a >= b)
 SINTER_COMPARISON(Equal, "equal", num::Equal(a, b))
-SINTER_COMPARISON(NotEqual, "not_equal", !num::Equal(a, b))
+SINTER_COMPARISON(NotEqual, "not_equal", num::Not(num::Equal(a, b)))
 #undef SINTER_COMPARISON
 
 #define SINTER_LOGICAL(Struct, op_name, expression)                                                                       \
@@ -117,7 +117,7 @@ SINTER_LOGICAL(LogicalXor, "logical_xor", a ^ b)
 struct LogicalNot {
   static constexpr OpInfo kInfo{.name = "logical_not", .kind = OpKind::kPointwise, .dtype = DTypeRule::kLogical};
   static constexpr bool kNoGrad = true;
-  static Expr Body(const Expr& a) { return !a; }
+  static Expr Body(const Expr& a) { return num::Not(a); }
   static void Samples(SampleSink& s) { s.Range(-1, 1).Reference([](double x) { return double(x == 0); }).MaxUlp(0); }
 };
 

@@ -218,7 +218,7 @@ struct Pow {
     X r = Exp::Body(y * Log::Body(num::Abs(x)));
     auto integral = num::Equal(num::Floor(y), y);
     X half = y * num::Const(x, 0.5);
-    auto odd = integral & !num::Equal(num::Floor(half), half);
+    auto odd = integral & num::Not(num::Equal(num::Floor(half), half));
     r = num::Select((x < zero) & odd, -r, r);
     r = num::Select((x < zero) & !integral, num::Const(x, NAN), r);
     return num::Select(num::Equal(y, zero) | num::Equal(x, one), one, r);

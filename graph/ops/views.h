@@ -193,6 +193,20 @@ struct Concat {
   static void Samples(SampleSink& s);
 };
 
+/// The same values, through which no gradient flows.
+struct StopGradient {
+  static constexpr OpInfo kInfo{.name = "stop_gradient", .kind = OpKind::kView, .dtype = DTypeRule::kFirst};
+  static constexpr bool kNoGrad = true;
+  template <class D>
+  static void Shape(ShapeCtx<D>& c) { c.Out(c.in[0].shape); }
+  static Expr Element(ElementCtx& c) { return c.In(0, c.at); }
+  static bool View(ViewCtx& c) {
+    c.out_strides = c.in_strides;
+    return true;
+  }
+  static void Samples(SampleSink& s);
+};
+
 }  // namespace sinter::ops
 
 SINTER_OP(Reshape, reshape)
@@ -201,10 +215,11 @@ SINTER_OP(Expand, expand)
 SINTER_OP(Slice, slice)
 SINTER_OP(Pad, pad)
 SINTER_OP(Concat, concat)
+SINTER_OP(StopGradient, stop_gradient)
 
 namespace sinter::ops {
 /// The family, for the registry.
 inline std::vector<const OpDef*> ViewOps() {
-  return OpFamily<Reshape, Permute, Expand, Slice, Pad, Concat>();
+  return OpFamily<Reshape, Permute, Expand, Slice, Pad, Concat, StopGradient>();
 }
 }  // namespace sinter::ops
