@@ -180,13 +180,20 @@ class ImagePanels final : public PanelSource<T> {
     const int64_t position = column / channels_, channel = column % channels_;
     const int64_t kh = position / window_.kw(), kw = position % window_.kw();
     GridCursor cursor(window_, k0);
-    for (int p = 0; p < kc; ++p, out += kWidth, cursor.Advance()) {
-      const T* from = cursor.Source(source_, kh, kw, zeros_) + channel;
-      if (length == kWidth) {
-        std::memcpy(out, from, kWidth * sizeof(T));
-      } else {
-        for (int64_t i = 0; i < length; ++i) out[i] = from[i];
+    for (int64_t rest = kc; rest > 0;) {
+      const int64_t count = std::min(cursor.left_in_row(), rest), j = cursor.column();
+      const T* row = cursor.SourceRow(source_, kh);
+      for (int64_t i = 0; i < count; ++i, out += kWidth) {
+        const int64_t offset = window_.Column(j + i, kw);
+        const T* from = (row == nullptr || offset < 0 ? zeros_ : row + offset) + channel;
+        if (length == kWidth) {
+          std::memcpy(out, from, kWidth * sizeof(T));
+        } else {
+          for (int64_t c = 0; c < length; ++c) out[c] = from[c];
+        }
       }
+      cursor.AdvanceInRow(count);
+      rest -= count;
     }
   }
 

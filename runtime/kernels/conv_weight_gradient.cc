@@ -4,22 +4,31 @@
 #include "sinter/runtime/kernels/conv_window.h"
 #include "sinter/runtime/kernels/gemm_operands.h"
 #include "sinter/runtime/memory.h"
+#include "sinter/runtime/thread_pool.h"
 
 namespace sinter::kernels {
 namespace {
 
-/// dw[o, c, kh, kw] = dense[o][position][c], for the `outer` channels from `o0` on.
+/// dw[o0 + o, c, kh, kw] = dense[o][position][c] for o < outer.
 template <class T>
 void Scatter(const Conv2dShape& s, const T* dense, int64_t o0, int64_t outer, int64_t inner,
              const ConvWeight<T>& dw) {
-  for (int64_t o = o0; o < o0 + outer; ++o) {
-    for (int64_t kh = 0; kh < s.kh; ++kh) {
-      for (int64_t kw = 0; kw < s.kw; ++kw) {
-        T* out = dw.data + o * dw.oc + kh * dw.kh + kw * dw.kw;
-        for (int64_t c = 0; c < inner; ++c) out[c * dw.c] = *dense++;
+  const int64_t positions = s.kh * s.kw;
+  const bool side_by_side = dw.kw == 1 && dw.kh == s.kw && dw.c == positions;
+  ParallelRange(outer, 1 + 20000 / (positions * inner + 1), [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      const T* from = dense + o * positions * inner;
+      T* out = dw.data + (o0 + o) * dw.oc;
+      if (side_by_side) {
+        Transpose(from, inner, positions, inner, out, positions);
+        continue;
+      }
+      for (int64_t position = 0; position < positions; ++position, from += inner) {
+        T* at = out + position / s.kw * dw.kh + position % s.kw * dw.kw;
+        for (int64_t c = 0; c < inner; ++c) at[c * dw.c] = from[c];
       }
     }
-  }
+  });
 }
 
 template <class T>

@@ -52,6 +52,16 @@ class GridCursor {
         i_(pixel / window.grid_w() % window.grid_h()),
         image_(pixel / window.grid_w() / window.grid_h() * window.image()) {}
 
+  /// Grid pixels left in this row of the grid, this one included.
+  int64_t left_in_row() const { return window_.grid_w() - j_; }
+  int64_t column() const { return j_; }
+
+  /// Moves on by `count` <= left_in_row() pixels.
+  void AdvanceInRow(int64_t count) {
+    j_ += count - 1;
+    Advance();
+  }
+
   void Advance() {
     if (++j_ < window_.grid_w()) return;
     j_ = 0;
