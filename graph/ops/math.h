@@ -220,7 +220,7 @@ struct Pow {
     X half = y * num::Const(x, 0.5);
     auto odd = integral & num::Not(num::Equal(num::Floor(half), half));
     r = num::Select((x < zero) & odd, -r, r);
-    r = num::Select((x < zero) & !integral, num::Const(x, NAN), r);
+    r = num::Select((x < zero) & num::Not(integral), num::Const(x, NAN), r);
     return num::Select(num::Equal(y, zero) | num::Equal(x, one), one, r);
   }
   static Expr Derivative(int i, std::span<const Expr> x, const Expr& y) {

@@ -1,0 +1,78 @@
+#include "sinter/eager/op_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "sinter/graph/strings.h"
+#include "sinter/codegen/lower_op.h"
+#include "sinter/runtime/memory.h"
+#include "sinter/runtime/thread_pool.h"
+
+namespace sinter::eager {
+namespace {
+
+constexpr int kCommonSymbols = 64;
+
+Dim MakeSymbol(int i) { return Dim::Symbol(StrCat("size_", i)); }
+
+int SymbolNumber(const Dim& d, int symbols) {
+  for (int i = 0; i < symbols; ++i)
+    if (SizeSymbol(i) == d) return i;
+  return -1;
+}
+
+// Elements, times values combined for each, that are worth a thread of their own.
+constexpr int64_t kGrain = 1 << 15;
+
+}  // namespace
+
+Dim SizeSymbol(int i) {
+  static const auto* common = [] {
+    auto* a = new std::array<Dim, kCommonSymbols>();
+    for (int k = 0; k < kCommonSymbols; ++k) (*a)[k] = MakeSymbol(k);
+    return a;
+  }();
+  return i < kCommonSymbols ? (*common)[i] : MakeSymbol(i);
+}
+
+OpKernel::OpKernel(const codegen::Kernel& kernel, int symbols)
+    : code_(codegen::InterpretKernel(kernel)),
+      sizes_(kernel.RuntimeSizes()),
+      points_(codegen::OuterPoints(kernel)),
+      scratch_(codegen::ScratchBytes(kernel)) {
+  for (const Dim& d : sizes_) symbol_of_size_.push_back(SymbolNumber(d, symbols));
+  work_ = codegen::ReductionSize(kernel.stages[0].stores[0].value);
+  points_symbol_ = SymbolNumber(points_, symbols);
+  constant_work_ = work_.is_const();
+}
+
+int64_t OpKernel::Evaluate(const Dim& d, std::span<const int64_t> values) const {
+  if (d.is_const()) return d.value();
+  DimEnv env;
+  for (const Dim& s : d.Symbols()) {
+    const int i = SymbolNumber(s, static_cast<int>(values.size()));
+    SINTER_CHECK(i >= 0, "a kernel of one op uses a symbol that is not its own");
+    env.Set(s, values[i]);
+  }
+  return d.Eval(env);
+}
+
+void OpKernel::Run(void* const* buffers, std::span<const int64_t> values) const {
+  absl::InlinedVector<int64_t, 8> sizes(sizes_.size());
+  for (size_t i = 0; i < sizes.size(); ++i)
+    sizes[i] = symbol_of_size_[i] >= 0 ? values[symbol_of_size_[i]] : Evaluate(sizes_[i], values);
+  const int64_t points = points_symbol_ >= 0 ? values[points_symbol_] : Evaluate(points_, values);
+  const int64_t work = std::max<int64_t>(1, constant_work_ ? work_.value() : Evaluate(work_, values));
+  const int64_t scratch_bytes = Evaluate(scratch_, values);
+  auto run = [&](int64_t begin, int64_t end) {
+    MemoryBlock scratch;
+    if (scratch_bytes > 0) scratch = MemoryBlock(static_cast<size_t>(scratch_bytes));
+    code_->Run(buffers, sizes.data(), begin, end, scratch.data());
+  };
+  const int64_t grain = std::max<int64_t>(1, kGrain / work);
+  if (points <= grain) run(0, points);
+  else ParallelRange(points, grain, run);
+}
+
+}  // namespace sinter::eager
