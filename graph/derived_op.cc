@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <array>
 #include <map>
 #include <mutex>
 
@@ -74,11 +75,27 @@ const OpDef* Intern(const OpDef& base, int operand, std::vector<int> operands) {
 }  // namespace
 
 DerivedOp DerivativeOf(const OpDef& op, int operand, const AttrPtr& attrs) {
-  Expr e = DerivativeExpr(op, operand, op.AttrsOrDefault(attrs).get(), kFloat64);
-  if (!e) return {};
-  std::vector<int> operands = {-1};
-  for (int i : UsedInputs(e)) operands.push_back(i);
-  return {Intern(op, operand, operands), operands};
+  // Every eager backward asks, mostly for the same few.
+  struct Known {
+    const OpDef* op = nullptr;
+    int operand = 0;
+    AttrPtr attrs;
+    DerivedOp derived;
+  };
+  static thread_local std::array<Known, 256> known;
+  Known& k = known[(reinterpret_cast<uintptr_t>(&op) / 16 * 31 + static_cast<size_t>(operand) * 7) % known.size()];
+  if (k.op != &op || k.operand != operand || !AttrsEqual(k.attrs, attrs)) {
+    Expr e = DerivativeExpr(op, operand, op.AttrsOrDefault(attrs).get(), kFloat64);
+    DerivedOp derived;
+    if (e) {
+      derived.operands = {-1};
+      for (int i : UsedInputs(e)) derived.operands.push_back(i);
+      derived.op = Intern(op, operand, derived.operands);
+      derived.identity = e.is_const() && e.const_value() == 1;
+    }
+    k = {&op, operand, attrs, std::move(derived)};
+  }
+  return k.derived;
 }
 
 namespace op_internal {
@@ -149,9 +166,8 @@ void ApplyGradRule(GradCtx& ctx) {
     DerivedOp d = DerivativeOf(ctx.op, static_cast<int>(i), ctx.attrs);
     if (d.op == nullptr) continue;
     Var r;
-    if (d.operands.size() == 1 && d.op->body(std::vector<Expr>{Expr::Input(0, kFloat64)}, ctx.op.AttrsOrDefault(ctx.attrs).get()).kind() ==
-                                      ExprKind::kInput) {
-      r = ctx.g();  // the derivative is 1
+    if (d.identity) {
+      r = ctx.g();
     } else {
       std::vector<Var> operands;
       for (int k : d.operands) operands.push_back(k < 0 ? ctx.g() : k == ctx.op.inputs ? ctx.out[0] : ctx.in[k]);

@@ -290,6 +290,7 @@ std::vector<TensorType> InferTypes(const OpDef& op, std::span<const TensorType> 
 struct DerivedOp {
   const OpDef* op = nullptr;
   std::vector<int> operands;
+  bool identity = false;  ///< the derivative is 1: the product is g itself
 };
 DerivedOp DerivativeOf(const OpDef& op, int operand, const AttrPtr& attrs);
 
