@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "sinter/graph/graph.h"
+
+namespace sinter {
+
+/// Appends to `block` (before `before`, or at the end) the nodes that compute the gradients of `of` with respect to `wrt`, and returns
+/// them; null where `of` does not depend on a value. `seed` is the gradient of `of` (null: ones). Only nodes of `block` and of the blocks
+/// around it are differentiated through; nodes inside the regions of `if` nodes too. A `while` on the path is an Error that names its line.
+///
+/// Order of accumulation, the same as of the eager tape: nodes in reverse program order, contributions to one value added in the order in
+/// which they are produced, acc = acc + new.
+std::vector<Value*> Differentiate(Block& block, Value* of, Value* seed, std::span<Value* const> wrt, const Node* before = nullptr);
+
+/// Replaces every `gradient` node (what backward() in a capture records), in program order, by the nodes that compute it. True if there was one.
+bool LowerGradients(Graph& graph);
+
+}  // namespace sinter
