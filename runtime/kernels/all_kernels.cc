@@ -1,11 +1,12 @@
 #include "sinter/runtime/kernels/constant.h"
+#include "sinter/runtime/kernels/contraction_kernels.h"
 #include "sinter/runtime/kernels/registry.h"
 
 namespace sinter::kernels {
 
 std::vector<KernelRow> BuiltinKernels() {
   std::vector<KernelRow> rows;
-  for (auto family : {ConstantKernels}) {
+  for (auto family : {ConstantKernels, ContractionKernels}) {
     std::vector<KernelRow> more = family();
     rows.insert(rows.end(), more.begin(), more.end());
   }
