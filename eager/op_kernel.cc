@@ -25,6 +25,15 @@ int SymbolNumber(const Dim& d, int symbols) {
 // Elements, times values combined for each, that are worth a thread of their own.
 constexpr int64_t kGrain = 1 << 15;
 
+// A kernel is compiled once it has combined so many values, a call counting as some.
+constexpr int64_t kInterpretedWork = 1 << 17;
+constexpr int64_t kCallWork = 256;
+
+std::atomic<const KernelBackend*>& TheBackend() {
+  static std::atomic<const KernelBackend*> backend{nullptr};
+  return backend;
+}
+
 }  // namespace
 
 Dim SizeSymbol(int i) {
@@ -36,8 +45,13 @@ Dim SizeSymbol(int i) {
   return i < kCommonSymbols ? (*common)[i] : MakeSymbol(i);
 }
 
+void SetKernelBackend(KernelBackend backend) {
+  TheBackend().store(new KernelBackend(std::move(backend)), std::memory_order_release);  // a running kernel may use the old one
+}
+
 OpKernel::OpKernel(const codegen::Kernel& kernel, int symbols)
-    : code_(codegen::InterpretKernel(kernel)),
+    : kernel_(kernel),
+      interpreted_(codegen::InterpretKernel(kernel)),
       sizes_(kernel.RuntimeSizes()),
       points_(codegen::OuterPoints(kernel)),
       scratch_(codegen::ScratchBytes(kernel)) {
@@ -45,6 +59,20 @@ OpKernel::OpKernel(const codegen::Kernel& kernel, int symbols)
   work_ = codegen::ReductionSize(kernel.stages[0].stores[0].value);
   points_symbol_ = SymbolNumber(points_, symbols);
   constant_work_ = work_.is_const();
+  code_ = interpreted_.get();
+}
+
+const CompiledKernel& OpKernel::Code(int64_t work) const {
+  const CompiledKernel* code = code_.load(std::memory_order_acquire);
+  if (code != interpreted_.get()) return *code;
+  if (work_done_.fetch_add(work, std::memory_order_relaxed) < kInterpretedWork) return *code;
+  const KernelBackend* backend = TheBackend().load(std::memory_order_acquire);
+  if (backend == nullptr || !*backend) return *code;
+  std::call_once(promote_, [&] {
+    promoted_ = (*backend)(kernel_);
+    code_.store(promoted_.get(), std::memory_order_release);
+  });
+  return *code_.load(std::memory_order_acquire);
 }
 
 int64_t OpKernel::Evaluate(const Dim& d, std::span<const int64_t> values) const {
@@ -65,10 +93,11 @@ void OpKernel::Run(void* const* buffers, std::span<const int64_t> values) const 
   const int64_t points = points_symbol_ >= 0 ? values[points_symbol_] : Evaluate(points_, values);
   const int64_t work = std::max<int64_t>(1, constant_work_ ? work_.value() : Evaluate(work_, values));
   const int64_t scratch_bytes = Evaluate(scratch_, values);
+  const CompiledKernel& code = Code(points * work + kCallWork);
   auto run = [&](int64_t begin, int64_t end) {
     MemoryBlock scratch;
     if (scratch_bytes > 0) scratch = MemoryBlock(static_cast<size_t>(scratch_bytes));
-    code_->Run(buffers, sizes.data(), begin, end, scratch.data());
+    code.Run(buffers, sizes.data(), begin, end, scratch.data());
   };
   const int64_t grain = std::max<int64_t>(1, kGrain / work);
   if (points <= grain) run(0, points);

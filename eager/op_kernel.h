@@ -1,6 +1,9 @@
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -8,6 +11,10 @@
 #include "sinter/graph/dim.h"
 
 namespace sinter::eager {
+
+/// Kernels of single ops are interpreted at first. Those that have done some work are made anew by this, if it is set: machine code.
+using KernelBackend = std::function<std::shared_ptr<const CompiledKernel>(const codegen::Kernel&)>;
+void SetKernelBackend(KernelBackend backend);
 
 /// A kernel ready to run on concrete sizes. Its symbols are those of SizeSymbol.
 class OpKernel {
@@ -21,7 +28,14 @@ class OpKernel {
  private:
   int64_t Evaluate(const Dim& d, std::span<const int64_t> values) const;
 
-  std::shared_ptr<const codegen::CompiledKernel> code_;
+  const CompiledKernel& Code(int64_t work) const;
+
+  codegen::Kernel kernel_;
+  std::shared_ptr<const CompiledKernel> interpreted_;
+  mutable std::once_flag promote_;
+  mutable std::shared_ptr<const CompiledKernel> promoted_;           // written once, under promote_
+  mutable std::atomic<const CompiledKernel*> code_{nullptr};  // the one to run
+  mutable std::atomic<int64_t> work_done_{0};
   std::vector<Dim> sizes_;
   std::vector<int> symbol_of_size_;  // the symbol that a size is, or -1
   Dim points_, work_, scratch_;
