@@ -159,7 +159,7 @@ std::vector<void*> CaptureCallStack(int skip, int max_frames) {
   void* frames[128];
   const int n = backtrace(frames, std::min(max_frames + skip + 1, 128));
   const int first = std::min(skip + 1, n);
-  return {frames + first, frames + n};
+  return std::vector<void*>(frames + first, frames + n);  // not braces: two pointers would be its elements
 }
 
 std::vector<SourceFrame> ResolveAddress(void* return_address) { return Symbols::Get().Resolve(return_address); }
