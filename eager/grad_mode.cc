@@ -5,7 +5,7 @@
 namespace sinter {
 
 NoGradGuard::NoGradGuard() : previous_(eager_state.grad_enabled), previous_info_(eager_state.no_grad) {
-  info_.stack = CaptureCallStack(1);
+  info_.stack = CaptureCallStack();
   eager_state.grad_enabled = false;
   eager_state.no_grad = &info_;
 }

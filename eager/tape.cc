@@ -44,7 +44,7 @@ uint64_t NextSequence() {
 }
 
 void Cut(const OpDef& op, Results& out) {
-  auto cut = std::make_shared<GradientCut>(GradientCut{GradientCut::kNoGradientOp, &op, CaptureCallStack(2)});
+  auto cut = std::make_shared<GradientCut>(GradientCut{GradientCut::kNoGradientOp, &op, CaptureCallStack()});
   for (ImplPtr& t : out) t->cut = cut;
 }
 
@@ -80,7 +80,7 @@ void RecordOnTape(const OpDef& op, const AttrPtr& attrs, Operands in, Results& o
   node->op = &op;
   node->attrs = op.AttrsOrDefault(attrs);
   node->sequence = NextSequence();
-  if (eager_state.anomaly) [[unlikely]] node->stack = CaptureCallStack(2);
+  if (eager_state.anomaly) [[unlikely]] node->stack = CaptureCallStack();
   const SavedValues needed = NeededByGradient(op, node->attrs, in, out);
   node->edges.resize(in.size());
   node->inputs.resize(in.size());
@@ -103,7 +103,7 @@ Ref<TapeNode> NewCustomNode(std::string name, Operands in, std::span<const ImplP
   node->custom = std::move(backward);
   node->custom_outputs = out.size();
   node->sequence = NextSequence();
-  if (eager_state.anomaly) node->stack = CaptureCallStack(1);
+  if (eager_state.anomaly) node->stack = CaptureCallStack();
   for (TensorImpl* t : in) node->edges.push_back(EdgeOf(*t));
   std::vector<ImplPtr> results(out.begin(), out.end());
   Attach(node, results);

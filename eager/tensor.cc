@@ -191,7 +191,7 @@ Tensor Tensor::detach() const {
   ImplPtr alias = NewAlias(t, t.shape, t.strides, t.offset);
   alias->is_view = t.is_view;
   if (t.requires_grad)
-    alias->cut = std::make_shared<GradientCut>(GradientCut{GradientCut::kDetached, nullptr, CaptureCallStack(1)});
+    alias->cut = std::make_shared<GradientCut>(GradientCut{GradientCut::kDetached, nullptr, CaptureCallStack()});
   return Tensor(std::move(alias));
 }
 

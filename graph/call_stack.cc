@@ -98,8 +98,15 @@ class Symbols {
     frame.file = file ? file : "";
     dwarf_lineno(line, &frame.line);
     // Inlined calls: from the innermost scope outwards, each gives the line that called it.
+    // dwarf_getscopes leaves an inlined call for the place of the callee's definition; dwarf_getscopes_die goes to the caller.
     Dwarf_Die* scopes = nullptr;
-    const int count = dwarf_getscopes(unit, address - bias, &scopes);
+    int count = dwarf_getscopes(unit, address - bias, &scopes);
+    if (count > 0) {
+      Dwarf_Die innermost = scopes[0];
+      std::free(scopes);
+      scopes = nullptr;
+      count = dwarf_getscopes_die(&innermost, &scopes);
+    }
     for (int i = 0; i < count; ++i) {
       const int tag = dwarf_tag(&scopes[i]);
       if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;

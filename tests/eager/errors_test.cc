@@ -92,7 +92,7 @@ TEST(Errors, OverwrittenValues) {
   Parameter p(ones({2}));
   Tensor q = p * p;
   p = ones({2});
-  ExpectError([&] { q.sum().backward(); }, {"mul", "operand 0", "overwritten"});
+  ExpectError([&] { q.sum().backward(); }, {"mul", "operand", "overwritten"});
   AnomalyGuard anomaly;
   Tensor v = ones({2}), s = (x * v).sum();
   v.add_(1);
