@@ -10,7 +10,9 @@ namespace {
 class LoadCtx final : public ElementCtx {
  public:
   using ElementCtx::ElementCtx;
-  Expr In(int i, std::span<const Expr> position) override { return Computed(Expr::Load(i, in[i].dtype, Positions(position))); }
+  Expr In(int i, std::span<const Expr> position) override {
+    return Computed(Expr::Load(i, in[i].dtype, Positions(position)));
+  }
   Expr InIf(int i, std::span<const Expr> position, Expr predicate) override {
     return Computed(Expr::LoadIf(i, in[i].dtype, Positions(position), std::move(predicate)));
   }
@@ -60,7 +62,8 @@ Dim ReductionSize(const Expr& e) {
 bool ReducesAlongMemory(const Expr& e, std::span<const KernelBuffer> buffers) {
   bool along = false;
   ForEachNode(e, [&](const ExprNode& reduce) {
-    if (reduce.kind != ExprKind::kReduce || reduce.reduce == ReduceKind::kContract || reduce.loops.empty()) return;
+    if (reduce.kind != ExprKind::kReduce || reduce.reduce == ReduceKind::kContract || reduce.loops.empty())
+      return;
     const int innermost = reduce.loops.back().id;
     for (const Expr& arg : reduce.args) {
       ForEachNode(arg, [&](const ExprNode& load) {
@@ -73,12 +76,14 @@ bool ReducesAlongMemory(const Expr& e, std::span<const KernelBuffer> buffers) {
   return along;
 }
 
-Kernel KernelFromOp(const OpDef& op, const AttrPtr& attrs, std::span<const TensorType> in, std::span<const TensorType> out,
-                    std::span<const std::vector<int>> in_orders, const std::vector<int>& out_order, int output) {
+Kernel KernelFromOp(const OpDef& op, const AttrPtr& attrs, std::span<const TensorType> in,
+                    std::span<const TensorType> out, std::span<const std::vector<int>> in_orders,
+                    const std::vector<int>& out_order, int output) {
   SINTER_CHECK(op.element, "no element rule for " + op.name);
   Kernel k;
   k.name = op.name;
-  for (size_t i = 0; i < in.size(); ++i) k.buffers.push_back({in[i].dtype, in[i].shape, in_orders[i], BufferRole::kInput});
+  for (size_t i = 0; i < in.size(); ++i)
+    k.buffers.push_back({in[i].dtype, in[i].shape, in_orders[i], BufferRole::kInput});
   const TensorType& result = out[output];
   k.buffers.push_back({result.dtype, result.shape, out_order, BufferRole::kOutput});
 

@@ -5,11 +5,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "sinter/graph/strings.h"
 #include "sinter/eager/dispatch.h"
 #include "sinter/eager/eager_builder.h"
 #include "sinter/eager/grad_mode.h"
 #include "sinter/graph/ops/arithmetic.h"
+#include "sinter/graph/strings.h"
 
 namespace sinter::eager {
 namespace {
@@ -67,8 +67,10 @@ class Engine {
 void Engine::SetTargets(std::span<const GradientSeed> seeds, std::span<const TapeEdge> targets) {
   restricted_ = true;
   for (const TapeEdge& t : targets) {
-    if (t.node) target_nodes_.insert({t.node.get(), t.index});
-    else if (t.leaf) target_leaves_.insert(t.leaf.get());
+    if (t.node)
+      target_nodes_.insert({t.node.get(), t.index});
+    else if (t.leaf)
+      target_leaves_.insert(t.leaf.get());
   }
   absl::flat_hash_set<const TapeNode*> seen;
   std::vector<const TapeNode*> nodes, stack;
@@ -84,13 +86,15 @@ void Engine::SetTargets(std::span<const GradientSeed> seeds, std::span<const Tap
   }
   std::sort(nodes.begin(), nodes.end(), Later());  // operands before their users
   for (const TapeNode* n : nodes)
-    if (std::any_of(n->edges.begin(), n->edges.end(), [&](const TapeEdge& e) { return Leads(e); })) useful_.insert(n);
+    if (std::any_of(n->edges.begin(), n->edges.end(), [&](const TapeEdge& e) { return Leads(e); }))
+      useful_.insert(n);
 }
 
 void Engine::Accumulate(ImplPtr& sum, ImplPtr g) {
   if (!sum) {
     sum = std::move(g);
-  } else if (!options_.create_graph && OwnsDenseMemory(*sum) && sum->dtype == g->dtype && sum->shape == g->shape) {
+  } else if (!options_.create_graph && OwnsDenseMemory(*sum) && sum->dtype == g->dtype &&
+             sum->shape == g->shape) {
     AddInto(*sum, *g);
   } else {
     TensorImpl* in[] = {sum.get(), g.get()};
@@ -130,21 +134,26 @@ void Engine::Run(std::vector<GradientSeed> seeds) {
 
 void Engine::RunNode(TapeNode& node, Gradients gradients) {
   for (uint32_t i = 0; i < gradients.size(); ++i)
-    if (restricted_ && gradients[i] && target_nodes_.contains({&node, i})) target_results[{&node, i}] = gradients[i];
+    if (restricted_ && gradients[i] && target_nodes_.contains({&node, i}))
+      target_results[{&node, i}] = gradients[i];
   if (restricted_ && !useful_.contains(&node)) return;
   if (!restricted_)
     for (auto& [index, kept] : node.retained)
-      if (gradients[index]) *kept = *kept ? Dispatch1(DefOf<ops::Add>(), nullptr, std::array{kept->get(), gradients[index].get()}) : gradients[index];
+      if (gradients[index])
+        *kept = *kept ? Dispatch1(DefOf<ops::Add>(), nullptr, std::array{kept->get(), gradients[index].get()})
+                      : gradients[index];
   if (node.released) {
     throw Error(ErrorCode::kFailedPrecondition,
-                StrCat("backward: what ", node.name(), " saved was freed by an earlier backward over the same values; give that one "
-                             "{.retain_graph = true}, or compute the values anew"));
+                StrCat("backward: what ", node.name(),
+                       " saved was freed by an earlier backward over the same values; give that one "
+                       "{.retain_graph = true}, or compute the values anew"));
   }
   std::vector<bool> wanted;
   for (const TapeEdge& e : node.edges) wanted.push_back(Leads(e));
   std::vector<ImplPtr> in;
   try {
-    in = node.custom ? node.custom->Run(gradients, wanted, options_.create_graph) : RunOp(node, gradients, wanted);
+    in = node.custom ? node.custom->Run(gradients, wanted, options_.create_graph)
+                     : RunOp(node, gradients, wanted);
   } catch (const Error& e) {
     if (node.stack.empty()) throw;
     throw e.WithFrames(node.stack);
@@ -157,12 +166,14 @@ void Engine::RunNode(TapeNode& node, Gradients gradients) {
   if (!options_.retain_graph && !options_.create_graph) node.ReleaseSaved();
 }
 
-std::vector<ImplPtr> Engine::RunOp(TapeNode& node, const Gradients& gradients, const std::vector<bool>& wanted) {
+std::vector<ImplPtr> Engine::RunOp(TapeNode& node, const Gradients& gradients,
+                                   const std::vector<bool>& wanted) {
   EagerBuilder builder;
   std::vector<Var> in, out, grad_out;
   in.reserve(node.inputs.size());
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    in.push_back(builder.WrapSaved(node.inputs[i], node.inputs[i].value, node, EagerBuilder::Role::kOperand, static_cast<int>(i)));
+    in.push_back(builder.WrapSaved(node.inputs[i], node.inputs[i].value, node, EagerBuilder::Role::kOperand,
+                                   static_cast<int>(i)));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     ImplPtr value = node.outputs[i].value;
     if (value && options_.create_graph) {
@@ -171,7 +182,8 @@ std::vector<ImplPtr> Engine::RunOp(TapeNode& node, const Gradients& gradients, c
       value->output_index = static_cast<uint32_t>(i);
       value->requires_grad = true;
     }
-    out.push_back(builder.WrapSaved(node.outputs[i], std::move(value), node, EagerBuilder::Role::kResult, static_cast<int>(i)));
+    out.push_back(builder.WrapSaved(node.outputs[i], std::move(value), node, EagerBuilder::Role::kResult,
+                                    static_cast<int>(i)));
     grad_out.push_back(builder.Wrap(gradients[i]));
   }
   GradCtx c{*node.op, node.attrs, in, out, grad_out, wanted, {}};
@@ -180,8 +192,10 @@ std::vector<ImplPtr> Engine::RunOp(TapeNode& node, const Gradients& gradients, c
   for (size_t i = 0; i < c.grad_in.size(); ++i) {
     r.push_back(EagerBuilder::Unwrap(c.grad_in[i]));
     if (r.back() && wanted[i] && r.back()->symbolic == nullptr)
-      SINTER_CHECK(r.back()->shape.size() == in[i].shape().size() && std::equal(r.back()->shape.begin(), r.back()->shape.end(), in[i].shape().begin()),
-                   StrCat("the gradient of operand ", i, " of ", node.name(), " has shape ", ShapeToString(r.back()->shape)));
+      SINTER_CHECK(r.back()->shape.size() == in[i].shape().size() &&
+                       std::equal(r.back()->shape.begin(), r.back()->shape.end(), in[i].shape().begin()),
+                   StrCat("the gradient of operand ", i, " of ", node.name(), " has shape ",
+                          ShapeToString(r.back()->shape)));
   }
   return r;
 }
@@ -199,7 +213,8 @@ void Deposit(TensorImpl& leaf, ImplPtr sum, bool create_graph) {
     return;
   }
   if (leaf.grad) {
-    if (leaf.grad->node) leaf.grad = NewAlias(*leaf.grad, leaf.grad->shape, leaf.grad->strides, leaf.grad->offset);
+    if (leaf.grad->node)
+      leaf.grad = NewAlias(*leaf.grad, leaf.grad->shape, leaf.grad->strides, leaf.grad->offset);
     return AddInto(*leaf.grad, *sum);
   }
   if (OwnsDenseMemory(*sum) && !sum->requires_grad) {
@@ -225,7 +240,8 @@ void RunBackward(std::vector<GradientSeed> seeds, BackwardOptions options) {
   for (auto& [leaf, sum] : engine.leaves) Deposit(*leaf, std::move(sum), options.create_graph);
 }
 
-std::vector<ImplPtr> RunGradients(std::vector<GradientSeed> seeds, std::span<const TapeEdge> targets, BackwardOptions options) {
+std::vector<ImplPtr> RunGradients(std::vector<GradientSeed> seeds, std::span<const TapeEdge> targets,
+                                  BackwardOptions options) {
   Engine engine(options);
   engine.SetTargets(seeds, targets);
   engine.Run(std::move(seeds));
@@ -233,7 +249,8 @@ std::vector<ImplPtr> RunGradients(std::vector<GradientSeed> seeds, std::span<con
   for (const TapeEdge& t : targets) {
     ImplPtr g;
     if (t.node) {
-      if (auto it = engine.target_results.find({t.node.get(), t.index}); it != engine.target_results.end()) g = it->second;
+      if (auto it = engine.target_results.find({t.node.get(), t.index}); it != engine.target_results.end())
+        g = it->second;
     } else {
       for (auto& [leaf, sum] : engine.leaves)
         if (leaf == t.leaf) g = sum;

@@ -6,9 +6,10 @@
 #include "sinter/eager/tape.h"
 #include "sinter/eager/tensor.h"
 
-/// Reverse-mode differentiation over the tape. Nodes run in reverse program order; contributions to one value are added in the order in
-/// which they are produced, `acc = acc + new`, within a node by operand. What a leaf gets from one backward is summed first and then
-/// added to its gradient. Compiled programs keep the same order.
+/// Reverse-mode differentiation over the tape. Nodes run in reverse program order; contributions to one value
+/// are added in the order in which they are produced, `acc = acc + new`, within a node by operand. What a
+/// leaf gets from one backward is summed first and then added to its gradient. Compiled programs keep the
+/// same order.
 namespace sinter::eager {
 
 /// A starting point: a result and its gradient.
@@ -21,7 +22,8 @@ struct GradientSeed {
 void RunBackward(std::vector<GradientSeed> seeds, BackwardOptions options);
 
 /// The gradients of the places `targets`; null where none arrives.
-std::vector<ImplPtr> RunGradients(std::vector<GradientSeed> seeds, std::span<const TapeEdge> targets, BackwardOptions options);
+std::vector<ImplPtr> RunGradients(std::vector<GradientSeed> seeds, std::span<const TapeEdge> targets,
+                                  BackwardOptions options);
 
 /// Ones of the type of `t`, which has one element.
 ImplPtr OnesLike(const TensorImpl& t);

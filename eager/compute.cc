@@ -22,7 +22,8 @@ Shape LayoutStrides(const Shape& shape, kernels::OutputLayout layout) {
   return DenseStrides(shape, order);
 }
 
-void ComputeStructured(const kernels::StructuredKernel& kernel, const OpDef& op, const AttrPtr& attrs, Operands in, Results& out) {
+void ComputeStructured(const kernels::StructuredKernel& kernel, const OpDef& op, const AttrPtr& attrs,
+                       Operands in, Results& out) {
   absl::InlinedVector<TensorView, 2> results;
   for (const ConcreteType& t : TypesOf(op, attrs, in)) {
     out.push_back(NewTensor(t.dtype, t.shape, LayoutStrides(t.shape, kernel.layout)));
@@ -48,8 +49,10 @@ void ComputeView(const OpDef& op, const AttrPtr& attrs, Operands in, Results& ou
     if (packed.get() != in[0]) view = TryView(op, attrs, *packed, types[0]);
     if (view) view->is_view = false;
   }
-  if (view) out.push_back(std::move(view));
-  else ComputeElements(op, attrs, in, types, out);
+  if (view)
+    out.push_back(std::move(view));
+  else
+    ComputeElements(op, attrs, in, types, out);
 }
 
 const kernels::StructuredKernel* FindStructured(const OpDef& op, const AttrPtr& attrs, Operands in) {
@@ -66,7 +69,9 @@ absl::InlinedVector<ConcreteType, 2> TypesOf(const OpDef& op, const AttrPtr& att
   return InferTypes(op, std::span<const ConcreteType>(types), attrs);
 }
 
-bool HasStructuredKernel(const OpDef& op, const AttrPtr& attrs, Operands in) { return FindStructured(op, attrs, in) != nullptr; }
+bool HasStructuredKernel(const OpDef& op, const AttrPtr& attrs, Operands in) {
+  return FindStructured(op, attrs, in) != nullptr;
+}
 
 void Compute(const OpDef& op, const AttrPtr& attrs, Operands in, Results& out) {
   if (op.kind == OpKind::kPointwise) {
@@ -74,11 +79,14 @@ void Compute(const OpDef& op, const AttrPtr& attrs, Operands in, Results& out) {
     return;
   }
   if (op.view && in.size() == 1) return ComputeView(op, attrs, in, out);
-  if (const kernels::StructuredKernel* kernel = FindStructured(op, attrs, in)) return ComputeStructured(*kernel, op, attrs, in, out);
+  if (const kernels::StructuredKernel* kernel = FindStructured(op, attrs, in))
+    return ComputeStructured(*kernel, op, attrs, in, out);
   auto types = TypesOf(op, attrs, in);
   if (!op.element)
-    throw Error(ErrorCode::kUnimplemented, StrCat(op.name, ": there is no way to compute this op here (operand types aren't "
-                                                                 "supported by its kernel); convert the operands to float32"));
+    throw Error(ErrorCode::kUnimplemented,
+                StrCat(op.name,
+                       ": there is no way to compute this op here (operand types aren't "
+                       "supported by its kernel); convert the operands to float32"));
   ComputeElements(op, attrs, in, types, out);
 }
 

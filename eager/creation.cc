@@ -3,12 +3,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "sinter/graph/strings.h"
 #include "sinter/eager/operators.h"
 #include "sinter/eager/recorder.h"
 #include "sinter/graph/ops/arithmetic.h"
 #include "sinter/graph/ops/constant.h"
 #include "sinter/graph/ops/views.h"
+#include "sinter/graph/strings.h"
 #include "sinter/runtime/half.h"
 
 namespace sinter {
@@ -27,17 +27,28 @@ void Fill(void* data, int64_t n, T value) {
 
 // As ExprKind::kConvert from f64.
 void FillWith(void* data, int64_t n, double v, DType dtype) {
-  auto clamp = [v](double low, double high) { return v != v ? 0.0 : std::min(std::max(std::trunc(v), low), high); };
+  auto clamp = [v](double low, double high) {
+    return v != v ? 0.0 : std::min(std::max(std::trunc(v), low), high);
+  };
   switch (dtype) {
-    case kFloat32: return Fill(data, n, static_cast<float>(v));
-    case kFloat64: return Fill(data, n, v);
-    case kFloat16: return Fill(data, n, FloatToHalf(static_cast<float>(v)));
-    case kBFloat16: return Fill(data, n, FloatToBFloat16(static_cast<float>(v)));
-    case kInt8: return Fill(data, n, static_cast<int8_t>(static_cast<int32_t>(clamp(INT32_MIN, INT32_MAX))));
-    case kUInt8: return Fill(data, n, static_cast<uint8_t>(static_cast<int32_t>(clamp(INT32_MIN, INT32_MAX))));
-    case kInt32: return Fill(data, n, static_cast<int32_t>(clamp(INT32_MIN, INT32_MAX)));
-    case kInt64: return Fill(data, n, v >= 0x1p63 ? INT64_MAX : static_cast<int64_t>(clamp(-0x1p63, 0x1p63)));
-    case kBool: return Fill(data, n, static_cast<uint8_t>(v != 0));
+    case kFloat32:
+      return Fill(data, n, static_cast<float>(v));
+    case kFloat64:
+      return Fill(data, n, v);
+    case kFloat16:
+      return Fill(data, n, FloatToHalf(static_cast<float>(v)));
+    case kBFloat16:
+      return Fill(data, n, FloatToBFloat16(static_cast<float>(v)));
+    case kInt8:
+      return Fill(data, n, static_cast<int8_t>(static_cast<int32_t>(clamp(INT32_MIN, INT32_MAX))));
+    case kUInt8:
+      return Fill(data, n, static_cast<uint8_t>(static_cast<int32_t>(clamp(INT32_MIN, INT32_MAX))));
+    case kInt32:
+      return Fill(data, n, static_cast<int32_t>(clamp(INT32_MIN, INT32_MAX)));
+    case kInt64:
+      return Fill(data, n, v >= 0x1p63 ? INT64_MAX : static_cast<int64_t>(clamp(-0x1p63, 0x1p63)));
+    case kBool:
+      return Fill(data, n, static_cast<uint8_t>(v != 0));
   }
 }
 
@@ -45,7 +56,9 @@ Shape ConstantSizes(const Sizes& sizes, const char* what) {
   Shape s;
   for (const Dim& d : sizes.dims()) {
     s.push_back(d.value());
-    if (s.back() < 0) throw Error(ErrorCode::kInvalidArgument, StrCat(what, ": a size of ", ShapeToString(sizes.dims()), " is negative"));
+    if (s.back() < 0)
+      throw Error(ErrorCode::kInvalidArgument,
+                  StrCat(what, ": a size of ", ShapeToString(sizes.dims()), " is negative"));
   }
   return s;
 }
@@ -54,7 +67,8 @@ Shape ConstantSizes(const Sizes& sizes, const char* what) {
 
 Tensor full(const Sizes& sizes, double value, DType dtype) {
   if (Recorder::Current() != nullptr)
-    return ApplyOp1(DefOf<ops::Full>(), MakeAttrs(ops::Full::Attrs{.shape = sizes.vec(), .value = value, .dtype = dtype}), {});
+    return ApplyOp1(DefOf<ops::Full>(),
+                    MakeAttrs(ops::Full::Attrs{.shape = sizes.vec(), .value = value, .dtype = dtype}), {});
   ImplPtr t = NewTensor(dtype, ConstantSizes(sizes, "full"));
   FillWith(t->data(), t->numel(), value, dtype);
   return Tensor(std::move(t));
@@ -78,18 +92,21 @@ Tensor arange(const Int& end) {
 
 Tensor arange(double start, double end, double step, DType dtype) {
   if (!(step != 0) || !std::isfinite((end - start) / step))
-    throw Error(ErrorCode::kInvalidArgument, StrCat("arange: no numbers from ", start, " to ", end, " by ", step));
+    throw Error(ErrorCode::kInvalidArgument,
+                StrCat("arange: no numbers from ", start, " to ", end, " by ", step));
   const int64_t n = std::max<int64_t>(0, static_cast<int64_t>(std::ceil((end - start) / step)));
   Tensor i = arange(Int::FromDim(Dim(n))).to(kFloat64);
   return (i * step + start).to(dtype);
 }
 
 Tensor linspace(double start, double end, int64_t count, DType dtype) {
-  if (count < 1) throw Error(ErrorCode::kInvalidArgument, StrCat("linspace: ", count, " numbers; at least 1 is needed"));
+  if (count < 1)
+    throw Error(ErrorCode::kInvalidArgument, StrCat("linspace: ", count, " numbers; at least 1 is needed"));
   if (count == 1) return full({1}, start, dtype);
   Tensor i = arange(Int::FromDim(Dim(count))).to(kFloat64);
   Tensor last = i == static_cast<double>(count - 1);
-  return where(last, full({}, end, kFloat64), i * ((end - start) / static_cast<double>(count - 1)) + start).to(dtype);
+  return where(last, full({}, end, kFloat64), i * ((end - start) / static_cast<double>(count - 1)) + start)
+      .to(dtype);
 }
 
 Tensor eye(const Int& n, DType dtype) {

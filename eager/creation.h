@@ -33,7 +33,8 @@ Tensor from_blob(const void* data, const Shape& sizes, DType dtype);
 template <class T>
 Tensor from_vector(const std::vector<T>& values, const Shape& sizes) {
   if (NumElements(sizes) != static_cast<int64_t>(values.size()))
-    throw Error(ErrorCode::kInvalidArgument, "from_vector: " + std::to_string(values.size()) + " values for shape " + ShapeToString(sizes));
+    throw Error(ErrorCode::kInvalidArgument, "from_vector: " + std::to_string(values.size()) +
+                                                 " values for shape " + ShapeToString(sizes));
   if constexpr (std::is_same_v<T, bool>) {
     std::vector<uint8_t> bytes(values.begin(), values.end());
     return from_blob(bytes.data(), sizes, kBool);
@@ -50,13 +51,15 @@ namespace eager_internal {
 
 template <class T>
 struct Literal {
-  using Number = std::conditional_t<std::is_same_v<T, double>, float, std::conditional_t<std::is_same_v<T, int>, int64_t, T>>;
+  using Number = std::conditional_t<std::is_same_v<T, double>, float,
+                                    std::conditional_t<std::is_same_v<T, int>, int64_t, T>>;
 };
 [[noreturn]] void FailRagged();
 
 }  // namespace eager_internal
 
-/// A tensor written down: `tensor({1.0, 2.5})`, `tensor({{1, 2}, {3, 4}})`. Numbers with a point give float32, integers int64.
+/// A tensor written down: `tensor({1.0, 2.5})`, `tensor({{1, 2}, {3, 4}})`. Numbers with a point give
+/// float32, integers int64.
 template <HostScalar T>
 Tensor tensor(T value) {
   using N = typename eager_internal::Literal<T>::Number;

@@ -1,12 +1,12 @@
 #include "sinter/eager/dispatch.h"
 
-#include "sinter/graph/strings.h"
 #include "sinter/eager/eager_builder.h"
 #include "sinter/eager/grad_mode.h"
 #include "sinter/eager/recorder.h"
 #include "sinter/eager/tape.h"
 #include "sinter/graph/ops/arithmetic.h"
 #include "sinter/graph/ops/views.h"
+#include "sinter/graph/strings.h"
 
 namespace sinter {
 namespace {
@@ -40,9 +40,11 @@ namespace eager {
 namespace {
 
 [[noreturn]] void FailSymbolic(const OpDef& op) {
-  throw Error(ErrorCode::kFailedPrecondition,
-              StrCat(op.name, ": an operand was made while a function was captured and has no value outside of it; return it "
-                           "from the captured function instead of storing it"));
+  throw Error(
+      ErrorCode::kFailedPrecondition,
+      StrCat(op.name,
+             ": an operand was made while a function was captured and has no value outside of it; return it "
+             "from the captured function instead of storing it"));
 }
 
 bool WantsGradient(Operands in) {
@@ -92,23 +94,28 @@ void DispatchPlain(const OpDef& op, const AttrPtr& attrs, Operands in, Results& 
     symbolic |= t->symbolic != nullptr;
     cut |= t->cut != nullptr;
   }
-  if (symbolic) [[unlikely]] FailSymbolic(op);
+  if (symbolic) [[unlikely]]
+    FailSymbolic(op);
   const bool tape = wants && eager_state.grad_enabled;
   if (op.decompose && !HasStructuredKernel(op, attrs, in)) {
-    if (tape && !op.grad && !op.no_grad) return Decompose(op, attrs, in, out);  // the parts are put on the tape
+    if (tape && !op.grad && !op.no_grad)
+      return Decompose(op, attrs, in, out);  // the parts are put on the tape
     QuietNoGrad off(tape);
     Decompose(op, attrs, in, out);
   } else {
     Compute(op, attrs, in, out);
   }
-  if (tape) RecordOnTape(op, attrs, in, out);
-  else if (wants || cut) [[unlikely]] ExplainCut(wants, in, out);
+  if (tape)
+    RecordOnTape(op, attrs, in, out);
+  else if (wants || cut) [[unlikely]]
+    ExplainCut(wants, in, out);
 }
 
 void Record(Recorder& recorder, const OpDef& op, const AttrPtr& attrs, Operands in, Results& out) {
   std::vector<TensorType> types;
   for (const TensorImpl* t : in) types.push_back(SymbolicTypeOf(*t));
-  std::vector<ImplPtr> made = recorder.Record(op, attrs, in, InferTypes(op, std::span<const TensorType>(types), attrs));
+  std::vector<ImplPtr> made =
+      recorder.Record(op, attrs, in, InferTypes(op, std::span<const TensorType>(types), attrs));
   const bool wants = eager_state.grad_enabled && !op.no_grad && WantsGradient(in);
   for (ImplPtr& t : made) {
     t->requires_grad = wants && IsFloating(t->dtype);
@@ -156,23 +163,26 @@ void DispatchHooked(const OpDef& op, const AttrPtr& attrs, Operands in, Results&
 // Throws unless `cell` may be written in place now; says whether the write takes part in a gradient.
 bool CheckWrite(std::string_view what, const TensorImpl& cell, bool value_wants_gradient) {
   if (cell.storage->read_only())
-    throw Error(ErrorCode::kPermissionDenied, StrCat(what, ": this memory is read-only (a mapped file); write to a clone()"));
+    throw Error(ErrorCode::kPermissionDenied,
+                StrCat(what, ": this memory is read-only (a mapped file); write to a clone()"));
   if (!eager_state.grad_enabled || !(cell.requires_grad || value_wants_gradient)) return false;
   if (cell.requires_grad && !cell.node)
     throw Error(ErrorCode::kFailedPrecondition,
                 StrCat(what, ": a leaf that requires a gradient (", TypeToString(cell.type()),
-                             ") can't be written in place; use a NoGradGuard, or the op that makes a new tensor"));
+                       ") can't be written in place; use a NoGradGuard, or the op that makes a new tensor"));
   if (cell.is_view || cell.storage->has_tracked_views())
-    throw Error(ErrorCode::kFailedPrecondition,
-                StrCat(what, ": an in-place write to a tensor that has views, or to a view, can't take part in a gradient; use "
-                                   "the op that makes a new tensor, or clone() first"));
+    throw Error(ErrorCode::kFailedPrecondition, StrCat(what,
+                                                       ": an in-place write to a tensor that has views, or "
+                                                       "to a view, can't take part in a gradient; use "
+                                                       "the op that makes a new tensor, or clone() first"));
   return true;
 }
 
 void CheckSameType(std::string_view what, const ConcreteType& result, const TensorImpl& cell) {
   if (result.dtype == cell.dtype && result.shape == cell.shape) return;
-  throw Error(ErrorCode::kInvalidArgument, StrCat(what, ": the result ", TypeToString(result), " doesn't fit into the tensor ",
-                                                        TypeToString(cell.type()), " that is written in place"));
+  throw Error(ErrorCode::kInvalidArgument,
+              StrCat(what, ": the result ", TypeToString(result), " doesn't fit into the tensor ",
+                     TypeToString(cell.type()), " that is written in place"));
 }
 
 // The operands either are the cell's very elements or lie in other memory.
@@ -181,7 +191,9 @@ bool MayComputeInto(const TensorImpl& cell, Operands in) {
   if (!DenseOrder(cell.shape, cell.strides, std::span<int>(order))) return false;
   for (const TensorImpl* t : in) {
     if (t->storage != cell.storage || t == &cell) continue;
-    if (t->offset != cell.offset || t->shape != cell.shape || t->strides != cell.strides || t->dtype != cell.dtype) return false;
+    if (t->offset != cell.offset || t->shape != cell.shape || t->strides != cell.strides ||
+        t->dtype != cell.dtype)
+      return false;
   }
   return true;
 }
@@ -214,7 +226,8 @@ ImplPtr OldValue(const TensorImpl& cell) {
 }  // namespace
 
 void Dispatch(const OpDef& op, const AttrPtr& attrs, Operands in, Results& out) {
-  if (eager_state.hooked) [[unlikely]] return DispatchHooked(op, attrs, in, out);
+  if (eager_state.hooked) [[unlikely]]
+    return DispatchHooked(op, attrs, in, out);
   DispatchPlain(op, attrs, in, out);
 }
 
@@ -232,7 +245,8 @@ void DispatchInPlace(const OpDef& op, const AttrPtr& attrs, Operands in) {
     ImplPtr value = Dispatch1(op, attrs, in);
     if (SymbolicTypeOf(*value).dtype != SymbolicTypeOf(cell).dtype)
       throw Error(ErrorCode::kInvalidArgument,
-                  StrCat(what, ": the result ", TypeToString(SymbolicTypeOf(*value)), " doesn't fit into ", TypeToString(SymbolicTypeOf(cell))));
+                  StrCat(what, ": the result ", TypeToString(SymbolicTypeOf(*value)), " doesn't fit into ",
+                         TypeToString(SymbolicTypeOf(cell))));
     return recorder->Assign(cell, *value);
   }
   for (const TensorImpl* t : in)
@@ -286,8 +300,10 @@ void WriteInPlace(TensorImpl& cell, TensorImpl& value) {
 namespace {
 
 [[noreturn]] void FailUndefinedOperand(const OpDef& op, size_t i) {
-  throw Error(ErrorCode::kInvalidArgument,
-              StrCat(op.name, ": operand ", i, " is an undefined tensor (default-made, moved from, or a gradient that was not computed)"));
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      StrCat(op.name, ": operand ", i,
+             " is an undefined tensor (default-made, moved from, or a gradient that was not computed)"));
 }
 
 template <class Get>
@@ -295,7 +311,8 @@ void Apply(const OpDef& op, const AttrPtr& attrs, size_t n, Get&& get, eager::Re
   absl::InlinedVector<TensorImpl*, 4> in(n);
   for (size_t i = 0; i < n; ++i) {
     const Tensor& t = get(i);
-    if (!t.defined()) [[unlikely]] FailUndefinedOperand(op, i);
+    if (!t.defined()) [[unlikely]]
+      FailUndefinedOperand(op, i);
     in[i] = t.impl_ptr().get();
   }
   eager::Dispatch(op, attrs, in, out);
@@ -305,7 +322,8 @@ void Apply(const OpDef& op, const AttrPtr& attrs, size_t n, Get&& get, eager::Re
 
 std::vector<Tensor> ApplyOp(const OpDef& op, AttrPtr attrs, std::span<const Tensor> inputs) {
   eager::Results out;
-  Apply(op, attrs, inputs.size(), [&](size_t i) -> const Tensor& { return inputs[i]; }, out);
+  Apply(
+      op, attrs, inputs.size(), [&](size_t i) -> const Tensor& { return inputs[i]; }, out);
   std::vector<Tensor> r;
   r.reserve(out.size());
   for (ImplPtr& t : out) r.emplace_back(std::move(t));
@@ -314,13 +332,15 @@ std::vector<Tensor> ApplyOp(const OpDef& op, AttrPtr attrs, std::span<const Tens
 
 Tensor ApplyOp1(const OpDef& op, AttrPtr attrs, std::span<const Tensor> inputs) {
   eager::Results out;
-  Apply(op, attrs, inputs.size(), [&](size_t i) -> const Tensor& { return inputs[i]; }, out);
+  Apply(
+      op, attrs, inputs.size(), [&](size_t i) -> const Tensor& { return inputs[i]; }, out);
   return Tensor(std::move(out[0]));
 }
 
 Tensor ApplyRefs1(const OpDef& op, AttrPtr attrs, std::span<const Tensor* const> inputs) {
   eager::Results out;
-  Apply(op, attrs, inputs.size(), [&](size_t i) -> const Tensor& { return *inputs[i]; }, out);
+  Apply(
+      op, attrs, inputs.size(), [&](size_t i) -> const Tensor& { return *inputs[i]; }, out);
   return Tensor(std::move(out[0]));
 }
 

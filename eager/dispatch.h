@@ -7,8 +7,8 @@
 #include "sinter/eager/compute.h"
 #include "sinter/eager/tensor.h"
 
-/// The one way through which every op on tensors goes, in this order: observer, autocast, then either the recorder of a
-/// capture, or computation and the tape.
+/// The one way through which every op on tensors goes, in this order: observer, autocast, then either the
+/// recorder of a capture, or computation and the tape.
 namespace sinter {
 
 /// Sees every op of a thread, composites whole and then their parts: profilers.

@@ -1,8 +1,8 @@
 #include "sinter/eager/eager_builder.h"
 
-#include "sinter/graph/strings.h"
 #include "sinter/eager/dispatch.h"
 #include "sinter/graph/call_stack.h"
+#include "sinter/graph/strings.h"
 
 namespace sinter::eager {
 
@@ -12,9 +12,12 @@ Var EagerBuilder::Wrap(ImplPtr value) {
   return Var(this, entries_.size() - 1);
 }
 
-std::string EagerBuilder::Entry::What() const { return StrCat(role == Role::kOperand ? "operand " : "result ", index); }
+std::string EagerBuilder::Entry::What() const {
+  return StrCat(role == Role::kOperand ? "operand " : "result ", index);
+}
 
-Var EagerBuilder::WrapSaved(const SavedTensor& saved, ImplPtr value, const TapeNode& node, Role role, int index) {
+Var EagerBuilder::WrapSaved(const SavedTensor& saved, ImplPtr value, const TapeNode& node, Role role,
+                            int index) {
   Entry& e = entries_.emplace_back();
   e.value = std::move(value);
   e.saved = &saved;
@@ -46,12 +49,15 @@ const TensorType& EagerBuilder::Type(const Var& v) {
 
 const ImplPtr& EagerBuilder::Readable(const Entry& e) const {
   if (e.saved == nullptr) return e.value;
-  SINTER_CHECK(e.value, StrCat("the gradient of ", e.node->name(), " reads ", e.What(), ", which was not saved"));
+  SINTER_CHECK(e.value,
+               StrCat("the gradient of ", e.node->name(), " reads ", e.What(), ", which was not saved"));
   if (e.value->storage->version() != e.saved->version) {
     throw Error(ErrorCode::kFailedPrecondition,
-                StrCat("backward: the gradient of ", e.node->name(), " needs ", e.What(), " (", TypeToString(e.value->type()),
-                             "), which was overwritten after the forward; write to a clone(), or use the op that makes a new tensor",
-                             e.node->stack.empty() ? "" : StrCat(". The op ran at ", UserLocation(e.node->stack))));
+                StrCat("backward: the gradient of ", e.node->name(), " needs ", e.What(), " (",
+                       TypeToString(e.value->type()),
+                       "), which was overwritten after the forward; write to a clone(), or use the op that "
+                       "makes a new tensor",
+                       e.node->stack.empty() ? "" : StrCat(". The op ran at ", UserLocation(e.node->stack))));
   }
   return e.value;
 }

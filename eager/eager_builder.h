@@ -11,13 +11,14 @@
 
 namespace sinter::eager {
 
-/// Carries out decompositions and gradient rules on tensors. Ops go through the dispatcher, so they are put on the tape where
-/// gradients are enabled, and recorded during a capture.
+/// Carries out decompositions and gradient rules on tensors. Ops go through the dispatcher, so they are put
+/// on the tape where gradients are enabled, and recorded during a capture.
 class EagerBuilder final : public Builder {
  public:
   Var Wrap(ImplPtr value);
-  /// A value from the tape. It is checked when an op reads it, so that a rule may look at the type of a value that was not kept
-  /// or has been overwritten. `value` may replace the saved cell by one that has its history.
+  /// A value from the tape. It is checked when an op reads it, so that a rule may look at the type of a value
+  /// that was not kept or has been overwritten. `value` may replace the saved cell by one that has its
+  /// history.
   enum class Role : uint8_t { kOperand, kResult };
   Var WrapSaved(const SavedTensor& saved, ImplPtr value, const TapeNode& node, Role role, int index);
   static ImplPtr Unwrap(const Var& v);

@@ -7,8 +7,8 @@
 #include "sinter/eager/compute.h"
 #include "sinter/eager/op_kernel.h"
 
-// Ops by their element rule: one kernel for each op, attributes, element types, ranks, layouts, and which sizes are 1; any
-// other sizes.
+// Ops by their element rule: one kernel for each op, attributes, element types, ranks, layouts, and which
+// sizes are 1; any other sizes.
 namespace sinter::eager {
 namespace {
 
@@ -43,7 +43,8 @@ std::string Signature(const Call& c) {
     s.push_back(static_cast<char>(c.in[i]->dtype));
     s.push_back(static_cast<char>(c.in[i]->shape.size()));
     uint8_t ones = 0;
-    for (size_t d = 0; d < c.in[i]->shape.size(); ++d) ones |= static_cast<uint8_t>((c.in[i]->shape[d] == 1) << d);
+    for (size_t d = 0; d < c.in[i]->shape.size(); ++d)
+      ones |= static_cast<uint8_t>((c.in[i]->shape[d] == 1) << d);
     s.push_back(static_cast<char>(ones));
     for (int d : c.in_orders[i]) s.push_back(static_cast<char>(d));
   }
@@ -52,8 +53,8 @@ std::string Signature(const Call& c) {
   return s;
 }
 
-// Accepts every guard: the sizes at hand were checked as numbers, and what holds for one call decides nothing in the
-// kernel that could be wrong for another that passes its own check.
+// Accepts every guard: the sizes at hand were checked as numbers, and what holds for one call decides nothing
+// in the kernel that could be wrong for another that passes its own check.
 class AcceptAll final : public GuardSink {
  public:
   void AddGuard(const DimCond&, std::string) override {}
@@ -64,11 +65,13 @@ struct Compiled {
   bool symbolic = true;
 };
 
-Compiled BuildWith(const Call& c, const std::vector<TensorType>& in, const std::vector<TensorType>& out, int symbols) {
+Compiled BuildWith(const Call& c, const std::vector<TensorType>& in, const std::vector<TensorType>& out,
+                   int symbols) {
   Compiled r;
   for (size_t k = 0; k < out.size(); ++k) {
     r.outputs.push_back(std::make_shared<OpKernel>(
-        codegen::KernelFromOp(c.op, c.attrs, in, out, c.in_orders, c.out_orders[k], static_cast<int>(k)), symbols));
+        codegen::KernelFromOp(c.op, c.attrs, in, out, c.in_orders, c.out_orders[k], static_cast<int>(k)),
+        symbols));
   }
   return r;
 }
@@ -114,7 +117,8 @@ Order LayoutOf(const TensorImpl& t) {
 
 }  // namespace
 
-void ComputeElements(const OpDef& op, const AttrPtr& attrs, Operands in, std::span<const ConcreteType> types, Results& out) {
+void ComputeElements(const OpDef& op, const AttrPtr& attrs, Operands in, std::span<const ConcreteType> types,
+                     Results& out) {
   Call c{op, attrs, in, types, {}, {}};
   absl::InlinedVector<ImplPtr, 4> packed;  // kept alive; [i] is empty where operand i is used as it is
   absl::InlinedVector<TensorImpl*, 4> operands;

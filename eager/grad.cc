@@ -1,8 +1,8 @@
-#include "sinter/graph/strings.h"
 #include "sinter/eager/autograd.h"
 #include "sinter/eager/recorder.h"
 #include "sinter/eager/tensor.h"
 #include "sinter/graph/call_stack.h"
+#include "sinter/graph/strings.h"
 
 // The public ways into the gradient engine.
 namespace sinter {
@@ -10,7 +10,8 @@ namespace {
 
 // Why a value has no gradient, as far as it is known.
 std::string WhyNoGradient(const TensorImpl& t) {
-  if (!t.cut) return "nothing that it was computed from requires a gradient; call requires_grad_() on the leaves";
+  if (!t.cut)
+    return "nothing that it was computed from requires a gradient; call requires_grad_() on the leaves";
   const std::string where = UserLocation(t.cut->stack);
   switch (t.cut->reason) {
     case GradientCut::kNoGradientOp:
@@ -24,16 +25,22 @@ std::string WhyNoGradient(const TensorImpl& t) {
 }
 
 eager::GradientSeed MakeSeed(TensorImpl& t, const Tensor& seed, std::string_view what) {
-  if (t.symbolic) throw Error(ErrorCode::kFailedPrecondition, StrCat(what, ": this tensor was made by a capture and has no value outside of it"));
-  if (!t.requires_grad) throw Error(ErrorCode::kFailedPrecondition, StrCat(what, ": ", TypeToString(t.type()), " has no gradient: ", WhyNoGradient(t)));
+  if (t.symbolic)
+    throw Error(ErrorCode::kFailedPrecondition,
+                StrCat(what, ": this tensor was made by a capture and has no value outside of it"));
+  if (!t.requires_grad)
+    throw Error(ErrorCode::kFailedPrecondition,
+                StrCat(what, ": ", TypeToString(t.type()), " has no gradient: ", WhyNoGradient(t)));
   if (!seed.defined()) {
     if (t.numel() != 1)
       throw Error(ErrorCode::kInvalidArgument, StrCat(what, ": ", TypeToString(t.type()),
-                                                            " has more than one element; reduce it (sum, mean) or give the gradient of each element as the seed"));
+                                                      " has more than one element; reduce it (sum, mean) or "
+                                                      "give the gradient of each element as the seed"));
     return {eager::EdgeOf(t), eager::OnesLike(t)};
   }
   if (seed.impl().symbolic || seed.dtype() != t.dtype || seed.impl().shape != t.shape)
-    throw Error(ErrorCode::kInvalidArgument, StrCat(what, ": a seed of type ", seed.TypeString(), " for a tensor of type ", TypeToString(t.type())));
+    throw Error(ErrorCode::kInvalidArgument, StrCat(what, ": a seed of type ", seed.TypeString(),
+                                                    " for a tensor of type ", TypeToString(t.type())));
   return {eager::EdgeOf(t), seed.impl_ptr()};
 }
 
@@ -47,25 +54,29 @@ void Tensor::backward(const Tensor& seed, BackwardOptions options) const {
   eager::RunBackward(std::move(seeds), options);
 }
 
-std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& seeds,
-                         BackwardOptions options, bool allow_unused) {
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const std::vector<Tensor>& seeds, BackwardOptions options, bool allow_unused) {
   if (!seeds.empty() && seeds.size() != outputs.size())
-    throw Error(ErrorCode::kInvalidArgument, StrCat("grad: ", seeds.size(), " seeds for ", outputs.size(), " outputs"));
+    throw Error(ErrorCode::kInvalidArgument,
+                StrCat("grad: ", seeds.size(), " seeds for ", outputs.size(), " outputs"));
   std::vector<ImplPtr> results;
   if (Recorder* r = Recorder::Current()) {
     std::vector<TensorImpl*> out, in, seed;
     for (const Tensor& t : outputs) out.push_back(&t.impl());
     for (const Tensor& t : inputs) in.push_back(&t.impl());
-    for (size_t i = 0; i < outputs.size(); ++i) seed.push_back(seeds.empty() ? nullptr : seeds[i].impl_ptr().get());
+    for (size_t i = 0; i < outputs.size(); ++i)
+      seed.push_back(seeds.empty() ? nullptr : seeds[i].impl_ptr().get());
     results = r->Gradients(out, in, seed);
   } else {
     std::vector<eager::GradientSeed> starts;
-    for (size_t i = 0; i < outputs.size(); ++i) starts.push_back(MakeSeed(outputs[i].impl(), seeds.empty() ? Tensor() : seeds[i], "grad"));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      starts.push_back(MakeSeed(outputs[i].impl(), seeds.empty() ? Tensor() : seeds[i], "grad"));
     std::vector<TapeEdge> targets;
     for (size_t i = 0; i < inputs.size(); ++i) {
       TensorImpl& t = inputs[i].impl();
       if (!t.requires_grad)
-        throw Error(ErrorCode::kFailedPrecondition, StrCat("grad: input ", i, " (", inputs[i].TypeString(), ") requires no gradient: ", WhyNoGradient(t)));
+        throw Error(ErrorCode::kFailedPrecondition, StrCat("grad: input ", i, " (", inputs[i].TypeString(),
+                                                           ") requires no gradient: ", WhyNoGradient(t)));
       targets.push_back(eager::EdgeOf(t));
     }
     results = eager::RunGradients(std::move(starts), targets, options);
@@ -73,7 +84,9 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i] && !allow_unused)
-      throw Error(ErrorCode::kInvalidArgument, StrCat("grad: no output depends on input ", i, " (", inputs[i].TypeString(), "); say allow_unused if that may be"));
+      throw Error(ErrorCode::kInvalidArgument,
+                  StrCat("grad: no output depends on input ", i, " (", inputs[i].TypeString(),
+                         "); say allow_unused if that may be"));
     tensors.emplace_back(std::move(results[i]));
   }
   return tensors;

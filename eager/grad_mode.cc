@@ -20,7 +20,8 @@ namespace eager {
 std::shared_ptr<const GradientCut> CurrentNoGradCut() {
   const GradModeGuardInfo* info = eager_state.no_grad;
   if (info == nullptr) return nullptr;
-  if (!info->cut) info->cut = std::make_shared<GradientCut>(GradientCut{GradientCut::kGradModeOff, nullptr, info->stack});
+  if (!info->cut)
+    info->cut = std::make_shared<GradientCut>(GradientCut{GradientCut::kGradModeOff, nullptr, info->stack});
   return info->cut;
 }
 

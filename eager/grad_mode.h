@@ -55,8 +55,8 @@ auto enable_grad(F&& f) {
   return f();
 }
 
-/// While in scope, ops remember their call stacks, so that an error in a backward names the forward line. Costs about a
-/// microsecond for each op.
+/// While in scope, ops remember their call stacks, so that an error in a backward names the forward line.
+/// Costs about a microsecond for each op.
 class AnomalyGuard {
  public:
   explicit AnomalyGuard(bool on = true) : previous_(eager_state.anomaly) { eager_state.anomaly = on; }

@@ -40,9 +40,12 @@ Int::Int(Number n) : dim_(n.value) {
 
 Int::Int(const Tensor& value) {
   if (value.dtype() != kInt64 || value.rank() != 0)
-    throw Error(ErrorCode::kInvalidArgument, "Int: needs an int64 tensor of no dimensions, this one is " + value.TypeString());
-  if (value.is_symbolic() || Recorder::Current() != nullptr) tensor_ = value;
-  else dim_ = Dim(value.item<int64_t>());
+    throw Error(ErrorCode::kInvalidArgument,
+                "Int: needs an int64 tensor of no dimensions, this one is " + value.TypeString());
+  if (value.is_symbolic() || Recorder::Current() != nullptr)
+    tensor_ = value;
+  else
+    dim_ = Dim(value.item<int64_t>());
 }
 
 Int& Int::operator=(const Int& o) {
@@ -58,7 +61,8 @@ Int& Int::operator=(const Int& o) {
 Dim Int::dim() const {
   if (tensor_.defined())
     throw Error(ErrorCode::kFailedPrecondition,
-                "Int: a counter or a computed value can't be a size or a bound here; index with it (x[i]), or make sizes from x.dim(i)");
+                "Int: a counter or a computed value can't be a size or a bound here; index with it (x[i]), "
+                "or make sizes from x.dim(i)");
   return dim_;
 }
 
@@ -68,7 +72,9 @@ int64_t Int::value() const {
   if (tensor_.defined()) return tensor_.item<int64_t>();
   if (dim_.is_const()) return dim_.value();
   Recorder* r = Recorder::Current();
-  if (r == nullptr) throw Error(ErrorCode::kFailedPrecondition, "Int: " + dim_.ToString() + " has no value outside of the capture that made it");
+  if (r == nullptr)
+    throw Error(ErrorCode::kFailedPrecondition,
+                "Int: " + dim_.ToString() + " has no value outside of the capture that made it");
   return r->HostSize(dim_, "value()");
 }
 
@@ -94,9 +100,15 @@ Int operator*(const Int& a, const Int& b) {
   return a.is_size() && b.is_size() ? Int::FromDim(a.dim_ * b.dim_) : Arithmetic(a, b, DefOf<ops::Mul>());
 }
 
-Bool operator<(const Int& a, const Int& b) { return Compare(a, b, IfSizes(a, b, ProvablyLt), DefOf<ops::Less>()); }
-Bool operator<=(const Int& a, const Int& b) { return Compare(a, b, IfSizes(a, b, ProvablyLe), DefOf<ops::LessEqual>()); }
-Bool operator==(const Int& a, const Int& b) { return Compare(a, b, IfSizes(a, b, ProvablyEqual), DefOf<ops::Equal>()); }
+Bool operator<(const Int& a, const Int& b) {
+  return Compare(a, b, IfSizes(a, b, ProvablyLt), DefOf<ops::Less>());
+}
+Bool operator<=(const Int& a, const Int& b) {
+  return Compare(a, b, IfSizes(a, b, ProvablyLe), DefOf<ops::LessEqual>());
+}
+Bool operator==(const Int& a, const Int& b) {
+  return Compare(a, b, IfSizes(a, b, ProvablyEqual), DefOf<ops::Equal>());
+}
 Bool operator!=(const Int& a, const Int& b) {
   std::optional<bool> equal = IfSizes(a, b, ProvablyEqual);
   return Compare(a, b, equal ? std::optional<bool>(!*equal) : std::nullopt, DefOf<ops::NotEqual>());

@@ -4,8 +4,8 @@
 
 namespace sinter {
 
-/// A condition that `if`, `while`, && and || can take: decided already, or, while a function is captured, a value that is seen
-/// as control flow when it is tested.
+/// A condition that `if`, `while`, && and || can take: decided already, or, while a function is captured, a
+/// value that is seen as control flow when it is tested.
 class Bool {
  public:
   Bool(bool value) : value_(value) {}  // NOLINT(google-explicit-constructor)
@@ -19,12 +19,13 @@ class Bool {
   bool value_ = false;
 };
 
-/// An integer that a capture can follow: a loop counter, an index, a size. Outside of a capture it is a plain number.
+/// An integer that a capture can follow: a loop counter, an index, a size. Outside of a capture it is a plain
+/// number.
 ///
 ///   for (Int i = 0; i < x.dim(0); ++i) total = total + x[i];
 ///
-/// While captured it is a size expression as long as it comes from sizes and constants, and a value of the program (i64, no
-/// dimensions) once it is a variable: made from a number, assigned, or changed in place.
+/// While captured it is a size expression as long as it comes from sizes and constants, and a value of the
+/// program (i64, no dimensions) once it is a variable: made from a number, assigned, or changed in place.
 class Int {
  public:
   Int() : Int(0) {}
@@ -45,7 +46,8 @@ class Int {
   /// As an i64 tensor of no dimensions.
   Tensor tensor() const;
   operator Tensor() const { return tensor(); }  // NOLINT(google-explicit-constructor)
-  /// As a plain number; while captured a symbolic size is pinned, visibly, and a value of the program is an Error.
+  /// As a plain number; while captured a symbolic size is pinned, visibly, and a value of the program is an
+  /// Error.
   int64_t value() const;
   bool is_size() const { return !tensor_.defined(); }
 
@@ -54,11 +56,17 @@ class Int {
   Int operator++(int);
   Int operator--(int);
   template <class T>
-  Int& operator+=(const T& o) { return *this = *this + o; }
+  Int& operator+=(const T& o) {
+    return *this = *this + o;
+  }
   template <class T>
-  Int& operator-=(const T& o) { return *this = *this - o; }
+  Int& operator-=(const T& o) {
+    return *this = *this - o;
+  }
   template <class T>
-  Int& operator*=(const T& o) { return *this = *this * o; }
+  Int& operator*=(const T& o) {
+    return *this = *this * o;
+  }
 
   friend Int operator+(const Int& a, const Int& b);
   friend Int operator-(const Int& a, const Int& b);
@@ -82,11 +90,15 @@ class Int {
 };
 
 // Numbers beside an Int are constants, not variables.
-#define SINTER_INT_OPERATOR(op)                                                               \
-  template <std::integral I>                                                                  \
-  auto operator op(const Int& a, I b) { return a op Int::FromDim(Dim(static_cast<int64_t>(b))); } \
-  template <std::integral I>                                                                  \
-  auto operator op(I a, const Int& b) { return Int::FromDim(Dim(static_cast<int64_t>(a))) op b; }
+#define SINTER_INT_OPERATOR(op)                             \
+  template <std::integral I>                                \
+  auto operator op(const Int& a, I b) {                     \
+    return a op Int::FromDim(Dim(static_cast<int64_t>(b))); \
+  }                                                         \
+  template <std::integral I>                                \
+  auto operator op(I a, const Int& b) {                     \
+    return Int::FromDim(Dim(static_cast<int64_t>(a))) op b; \
+  }
 SINTER_INT_OPERATOR(+)
 SINTER_INT_OPERATOR(-)
 SINTER_INT_OPERATOR(*)

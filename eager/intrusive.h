@@ -6,7 +6,8 @@
 
 namespace sinter {
 
-/// Owning pointer to an object that counts its own references: T has `Retain() noexcept` and `Release() noexcept`.
+/// Owning pointer to an object that counts its own references: T has `Retain() noexcept` and `Release()
+/// noexcept`.
 template <class T>
 class Ref {
  public:

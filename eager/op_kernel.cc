@@ -4,8 +4,8 @@
 #include <array>
 #include <atomic>
 
-#include "sinter/graph/strings.h"
 #include "sinter/codegen/lower_op.h"
+#include "sinter/graph/strings.h"
 #include "sinter/runtime/memory.h"
 #include "sinter/runtime/thread_pool.h"
 
@@ -46,7 +46,8 @@ Dim SizeSymbol(int i) {
 }
 
 void SetKernelBackend(KernelBackend backend) {
-  TheBackend().store(new KernelBackend(std::move(backend)), std::memory_order_release);  // a running kernel may use the old one
+  TheBackend().store(new KernelBackend(std::move(backend)),
+                     std::memory_order_release);  // a running kernel may use the old one
 }
 
 OpKernel::OpKernel(const codegen::Kernel& kernel, int symbols)
@@ -100,8 +101,10 @@ void OpKernel::Run(void* const* buffers, std::span<const int64_t> values) const 
     code.Run(buffers, sizes.data(), begin, end, scratch.data());
   };
   const int64_t grain = std::max<int64_t>(1, kGrain / work);
-  if (points <= grain) run(0, points);
-  else ParallelRange(points, grain, run);
+  if (points <= grain)
+    run(0, points);
+  else
+    ParallelRange(points, grain, run);
 }
 
 }  // namespace sinter::eager

@@ -12,14 +12,16 @@
 
 namespace sinter::eager {
 
-/// Kernels of single ops are interpreted at first. Those that have done some work are made anew by this, if it is set: machine code.
+/// Kernels of single ops are interpreted at first. Those that have done some work are made anew by this, if
+/// it is set: machine code.
 using KernelBackend = std::function<std::shared_ptr<const CompiledKernel>(const codegen::Kernel&)>;
 void SetKernelBackend(KernelBackend backend);
 
 /// A kernel ready to run on concrete sizes. Its symbols are those of SizeSymbol.
 class OpKernel {
  public:
-  /// `symbols` is the number of size symbols that the kernel may use: SizeSymbol(0) .. SizeSymbol(symbols - 1).
+  /// `symbols` is the number of size symbols that the kernel may use: SizeSymbol(0) .. SizeSymbol(symbols -
+  /// 1).
   OpKernel(const codegen::Kernel& kernel, int symbols);
 
   /// Runs the whole kernel, on several threads when it is large. `values[i]` is the value of SizeSymbol(i).
@@ -33,7 +35,7 @@ class OpKernel {
   codegen::Kernel kernel_;
   std::shared_ptr<const CompiledKernel> interpreted_;
   mutable std::once_flag promote_;
-  mutable std::shared_ptr<const CompiledKernel> promoted_;           // written once, under promote_
+  mutable std::shared_ptr<const CompiledKernel> promoted_;    // written once, under promote_
   mutable std::atomic<const CompiledKernel*> code_{nullptr};  // the one to run
   mutable std::atomic<int64_t> work_done_{0};
   std::vector<Dim> sizes_;

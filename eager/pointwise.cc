@@ -4,15 +4,15 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
-#include "sinter/graph/strings.h"
 #include "sinter/codegen/lower_op.h"
 #include "sinter/eager/compute.h"
 #include "sinter/eager/op_kernel.h"
 #include "sinter/graph/ops/arithmetic.h"
+#include "sinter/graph/strings.h"
 
-// Pointwise ops. Sizes never matter to the kernel: dimensions are taken in the memory order of the result, and neighbours
-// that the same operands stretch over become one. What is left is a pattern (mostly: one dimension, each operand either whole or a scalar),
-// and each pattern has one kernel.
+// Pointwise ops. Sizes never matter to the kernel: dimensions are taken in the memory order of the result,
+// and neighbours that the same operands stretch over become one. What is left is a pattern (mostly: one
+// dimension, each operand either whole or a scalar), and each pattern has one kernel.
 namespace sinter::eager {
 namespace {
 
@@ -37,7 +37,9 @@ struct Pattern {
 struct Key {
   Pattern pattern;
   AttrPtr attrs;
-  friend bool operator==(const Key& a, const Key& b) { return a.pattern == b.pattern && AttrsEqual(a.attrs, b.attrs); }
+  friend bool operator==(const Key& a, const Key& b) {
+    return a.pattern == b.pattern && AttrsEqual(a.attrs, b.attrs);
+  }
   template <class H>
   friend H AbslHashValue(H h, const Key& k) {
     return H::combine(std::move(h), k.pattern, k.attrs ? k.attrs->Hash() : 0);
@@ -58,7 +60,8 @@ KernelPtr BuildKernel(const Pattern& p, const AttrPtr& attrs) {
   }
   const std::vector<int> order = codegen::RowMajorOrder(p.rank);
   const std::vector<std::vector<int>> orders(p.operands, order);
-  return std::make_shared<OpKernel>(codegen::KernelFromOp(*p.op, attrs, in, {&out, 1}, orders, order), p.rank);
+  return std::make_shared<OpKernel>(codegen::KernelFromOp(*p.op, attrs, in, {&out, 1}, orders, order),
+                                    p.rank);
 }
 
 // Found kernels: a table per thread in front of the shared one.
@@ -85,7 +88,8 @@ const OpKernel& FindKernel(const Pattern& p, const AttrPtr& attrs) {
   static thread_local std::array<Entry, 128> recent;
   const size_t h = (reinterpret_cast<uintptr_t>(p.op) >> 4) * 31 + p.dtypes * 7 + p.rank * 5 + p.stretched[0];
   Entry& e = recent[(h ^ h >> 7) % recent.size()];
-  if (!e.kernel || !(e.key.pattern == p) || !AttrsEqual(e.key.attrs, attrs)) e = {{p, attrs}, SharedKernel(p, attrs)};
+  if (!e.kernel || !(e.key.pattern == p) || !AttrsEqual(e.key.attrs, attrs))
+    e = {{p, attrs}, SharedKernel(p, attrs)};
   return *e.kernel;
 }
 
@@ -103,9 +107,11 @@ bool IsScalar(const TensorImpl& t) {
 
 ConcreteType ResultType(const OpDef& op, const AttrPtr& attrs, Operands in) {
   bool plain = !op.shape && static_cast<int>(in.size()) == op.inputs && op.dtype_rule != DTypeRule::kCustom;
-  for (size_t i = 1; plain && i < in.size(); ++i) plain = in[i]->shape.empty() || in[i]->shape == in[0]->shape;
+  for (size_t i = 1; plain && i < in.size(); ++i)
+    plain = in[i]->shape.empty() || in[i]->shape == in[0]->shape;
   if (!plain) return std::move(TypesOf(op, attrs, in)[0]);
-  if (op.dtype_rule == DTypeRule::kCompare || op.dtype_rule == DTypeRule::kLogical) return {kBool, in[0]->shape};
+  if (op.dtype_rule == DTypeRule::kCompare || op.dtype_rule == DTypeRule::kLogical)
+    return {kBool, in[0]->shape};
   std::array<DType, kMaxOperands> dtypes;
   for (size_t i = 0; i < in.size(); ++i) dtypes[i] = in[i]->dtype;
   return {OperandType(op, {dtypes.data(), in.size()}), in[0]->shape};
@@ -122,8 +128,8 @@ void ResultOrder(const ConcreteType& type, Operands in, const TensorImpl* into, 
   for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int>(d);
 }
 
-// An operand's strides along the result's dimensions, 0 where it is stretched. The rules of ops with one operand need not
-// know of stretching: theirs is copied whole.
+// An operand's strides along the result's dimensions, 0 where it is stretched. The rules of ops with one
+// operand need not know of stretching: theirs is copied whole.
 struct Aligned {
   absl::InlinedVector<int64_t, kMaxRank> strides;
   ImplPtr copy;  // keeps a packed copy alive
@@ -206,7 +212,9 @@ ImplPtr ComputePointwise(const OpDef& op, const AttrPtr& attrs, Operands in, Ten
     buffers[i] = t.data();
   }
   absl::InlinedVector<int, kMaxRank> order(rank);
-  if (flat && whole != nullptr && (IsRowMajor(whole->shape, whole->strides) || DenseOrder(whole->shape, whole->strides, std::span<int>(order)))) {
+  if (flat && whole != nullptr &&
+      (IsRowMajor(whole->shape, whole->strides) ||
+       DenseOrder(whole->shape, whole->strides, std::span<int>(order)))) {
     int64_t n = 1;
     for (int64_t d : type.shape) n *= d;
     if (!out) out = NewTensor(type.dtype, type.shape, whole->strides);
@@ -225,7 +233,8 @@ ImplPtr ComputePointwise(const OpDef& op, const AttrPtr& attrs, Operands in, Ten
     for (int d : order) {
       if (type.shape[d] == 1) continue;
       uint8_t stretched = 0;
-      for (size_t i = 0; i < in.size(); ++i) stretched |= static_cast<uint8_t>((aligned[i].strides[d] == 0) << i);
+      for (size_t i = 0; i < in.size(); ++i)
+        stretched |= static_cast<uint8_t>((aligned[i].strides[d] == 0) << i);
       if (p.rank > 0 && p.stretched[p.rank - 1] == stretched) {
         values[p.rank - 1] *= type.shape[d];
       } else {

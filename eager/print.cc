@@ -4,9 +4,9 @@
 #include <cmath>
 #include <ostream>
 
-#include "sinter/graph/strings.h"
 #include "absl/strings/str_format.h"
 #include "sinter/eager/recorder.h"
+#include "sinter/graph/strings.h"
 
 namespace sinter {
 namespace {
@@ -34,8 +34,10 @@ class Printer {
   Printer(const Tensor& t, const PrintOptions& options) : options_(options), shape_(t.shape()) {
     format_.dtype = t.dtype();
     format_.precision = options.precision;
-    if (IsFloating(t.dtype())) doubles_ = t.ToVector<double>();
-    else ints_ = t.ToVector<int64_t>();
+    if (IsFloating(t.dtype()))
+      doubles_ = t.ToVector<double>();
+    else
+      ints_ = t.ToVector<int64_t>();
     summarize_ = NumElements(shape_) > options.threshold;
   }
 
@@ -84,7 +86,8 @@ class Printer {
         largest = std::max(largest, v);
         if (v != 0) smallest = std::min(smallest, v);
       });
-      format_.scientific = largest >= 1e8 || (largest > 0 && (smallest < 1e-4 || largest / smallest > 1e6) && !whole);
+      format_.scientific =
+          largest >= 1e8 || (largest > 0 && (smallest < 1e-4 || largest / smallest > 1e6) && !whole);
       format_.whole = whole && !format_.scientific;
     }
     ForEachShown(0, 0, [&](int64_t i) { format_.width = std::max(format_.width, Element(i).size()); });
@@ -105,8 +108,10 @@ class Printer {
         out += ',';
         if (innermost) {
           const size_t next = column + 2 + format_.width;
-          if (next >= static_cast<size_t>(options_.line_width)) NewLine(indent + 1, 1, out), column = indent + 1;
-          else out += ' ', column += 2;
+          if (next >= static_cast<size_t>(options_.line_width))
+            NewLine(indent + 1, 1, out), column = indent + 1;
+          else
+            out += ' ', column += 2;
         } else {
           NewLine(indent + 1, shape_.size() - d - 1, out);
         }
@@ -123,7 +128,9 @@ class Printer {
     out += ']';
   }
 
-  static void NewLine(size_t indent, size_t lines, std::string& out) { out.append(lines, '\n').append(indent, ' '); }
+  static void NewLine(size_t indent, size_t lines, std::string& out) {
+    out.append(lines, '\n').append(indent, ' ');
+  }
 
   const PrintOptions& options_;
   Shape shape_;

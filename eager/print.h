@@ -8,9 +8,9 @@
 namespace sinter {
 
 struct PrintOptions {
-  int precision = 4;       ///< digits behind the point
+  int precision = 4;         ///< digits behind the point
   int64_t threshold = 1000;  ///< tensors with more elements are printed by their edges
-  int64_t edge = 3;        ///< elements shown at each end of a summarized dimension
+  int64_t edge = 3;          ///< elements shown at each end of a summarized dimension
   int line_width = 80;
 };
 

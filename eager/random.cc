@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-#include "sinter/graph/strings.h"
 #include "sinter/eager/creation.h"
 #include "sinter/eager/dispatch.h"
 #include "sinter/eager/operators.h"
@@ -10,6 +9,7 @@
 #include "sinter/graph/ops/arithmetic.h"
 #include "sinter/graph/ops/math.h"
 #include "sinter/graph/ops/random.h"
+#include "sinter/graph/strings.h"
 
 namespace sinter {
 namespace {
@@ -36,8 +36,12 @@ Tensor Generator::Draw(const OpDef& op, const Sizes& sizes, DType dtype) {
   return drawn;
 }
 
-Tensor Generator::rand(const Sizes& sizes, DType dtype) { return Draw(DefOf<ops::RandomUniform>(), sizes, dtype); }
-Tensor Generator::randn(const Sizes& sizes, DType dtype) { return Draw(DefOf<ops::RandomNormal>(), sizes, dtype); }
+Tensor Generator::rand(const Sizes& sizes, DType dtype) {
+  return Draw(DefOf<ops::RandomUniform>(), sizes, dtype);
+}
+Tensor Generator::randn(const Sizes& sizes, DType dtype) {
+  return Draw(DefOf<ops::RandomNormal>(), sizes, dtype);
+}
 
 Tensor Generator::uniform(const Sizes& sizes, double low, double high, DType dtype) {
   return rand(sizes, dtype) * (high - low) + low;
@@ -45,7 +49,8 @@ Tensor Generator::uniform(const Sizes& sizes, double low, double high, DType dty
 
 Tensor Generator::randint(const Sizes& sizes, int64_t low, int64_t high) {
   if (high <= low || high - low > (int64_t{1} << 24))
-    throw Error(ErrorCode::kInvalidArgument, StrCat("randint: needs low < high and at most 2^24 values, got [", low, ", ", high, ")"));
+    throw Error(ErrorCode::kInvalidArgument,
+                StrCat("randint: needs low < high and at most 2^24 values, got [", low, ", ", high, ")"));
   return floor(rand(sizes, kFloat64) * static_cast<double>(high - low)).to(kInt64) + low;
 }
 
@@ -55,7 +60,8 @@ std::vector<int64_t> Generator::permutation(int64_t n) {
   if (n < 2) return order;
   const Tensor draws = rand(Shape{n}, kFloat64);
   const double* u = draws.data<double>();
-  for (int64_t i = n - 1; i > 0; --i) std::swap(order[i], order[static_cast<int64_t>(u[i] * static_cast<double>(i + 1))]);
+  for (int64_t i = n - 1; i > 0; --i)
+    std::swap(order[i], order[static_cast<int64_t>(u[i] * static_cast<double>(i + 1))]);
   return order;
 }
 
@@ -67,7 +73,11 @@ Generator& default_generator() {
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
 Tensor rand(const Sizes& sizes, DType dtype) { return default_generator().rand(sizes, dtype); }
 Tensor randn(const Sizes& sizes, DType dtype) { return default_generator().randn(sizes, dtype); }
-Tensor uniform(const Sizes& sizes, double low, double high, DType dtype) { return default_generator().uniform(sizes, low, high, dtype); }
-Tensor randint(const Sizes& sizes, int64_t low, int64_t high) { return default_generator().randint(sizes, low, high); }
+Tensor uniform(const Sizes& sizes, double low, double high, DType dtype) {
+  return default_generator().uniform(sizes, low, high, dtype);
+}
+Tensor randint(const Sizes& sizes, int64_t low, int64_t high) {
+  return default_generator().randint(sizes, low, high);
+}
 
 }  // namespace sinter

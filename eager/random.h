@@ -5,12 +5,12 @@
 
 #include "sinter/eager/tensor.h"
 
-/// Random tensors. A draw of n numbers is a function of (seed, offset, element) alone and advances the offset by n, so that eager,
-/// compiled, threaded and reloaded programs draw the same numbers.
+/// Random tensors. A draw of n numbers is a function of (seed, offset, element) alone and advances the offset
+/// by n, so that eager, compiled, threaded and reloaded programs draw the same numbers.
 namespace sinter {
 
-/// A source of random numbers: a state cell of two int64, {seed, offset}. While a function is captured the cell is its state, as
-/// a parameter is.
+/// A source of random numbers: a state cell of two int64, {seed, offset}. While a function is captured the
+/// cell is its state, as a parameter is.
 class Generator {
  public:
   explicit Generator(uint64_t seed = 0);
@@ -37,8 +37,8 @@ class Generator {
   Buffer state_;
 };
 
-/// The generator that the functions below and modules use unless they are given one. One for the process: threads that draw at the
-/// same time need generators of their own.
+/// The generator that the functions below and modules use unless they are given one. One for the process:
+/// threads that draw at the same time need generators of their own.
 Generator& default_generator();
 void manual_seed(uint64_t seed);
 Tensor rand(const Sizes& sizes, DType dtype = kFloat32);

@@ -28,7 +28,8 @@ class TypeBuilder final : public Builder {
       in.push_back(types_[v.id()]);
     }
     std::vector<Var> out;
-    for (TensorType& t : InferTypes(op, std::span<const TensorType>(in), attrs)) out.push_back(Add(std::move(t)));
+    for (TensorType& t : InferTypes(op, std::span<const TensorType>(in), attrs))
+      out.push_back(Add(std::move(t)));
     return out;
   }
   const TensorType& Type(const Var& v) override { return types_[v.id()]; }
@@ -59,8 +60,10 @@ SavedValues FromPointwise(const OpDef& op, const AttrPtr& attrs, Operands in) {
   for (int i = 0; i < op.inputs; ++i) {
     if (!in[i]->requires_grad) continue;
     for (int k : DerivativeOf(op, i, attrs).operands) {
-      if (k == op.inputs) needed.outputs |= 1;
-      else if (k >= 0) needed.inputs |= uint64_t{1} << k;
+      if (k == op.inputs)
+        needed.outputs |= 1;
+      else if (k >= 0)
+        needed.inputs |= uint64_t{1} << k;
     }
   }
   return needed;
@@ -81,7 +84,8 @@ SavedValues FromRule(const OpDef& op, const AttrPtr& attrs, Operands in, const R
   for (const Var& v : c.grad_in) b.MarkRead(v);  // a rule may give an operand itself
   SavedValues needed;
   for (size_t i = 0; i < in.size() && i < 64; ++i) needed.inputs |= static_cast<uint64_t>(b.read(i)) << i;
-  for (size_t i = 0; i < out.size() && i < 64; ++i) needed.outputs |= static_cast<uint64_t>(b.read(in.size() + i)) << i;
+  for (size_t i = 0; i < out.size() && i < 64; ++i)
+    needed.outputs |= static_cast<uint64_t>(b.read(in.size() + i)) << i;
   return needed;
 }
 

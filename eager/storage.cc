@@ -7,8 +7,8 @@
 namespace sinter {
 namespace {
 
-// Small tensors live in one block with their header; larger ones have a block of their own, so that a size that is a
-// power of two does not fall into the next size class.
+// Small tensors live in one block with their header; larger ones have a block of their own, so that a size
+// that is a power of two does not fall into the next size class.
 constexpr size_t kHeader = 64;
 constexpr size_t kInlineBytes = 4096;
 static_assert(sizeof(Storage) <= kHeader);

@@ -18,7 +18,8 @@ void TapeNode::ReleaseSaved() {
   if (custom) custom->Release();
 }
 
-// A chain may be hundreds of thousands of nodes long, so that nodes that die while another dies wait in a list.
+// A chain may be hundreds of thousands of nodes long, so that nodes that die while another dies wait in a
+// list.
 void TapeNode::Destroy(TapeNode* node) noexcept {
   static thread_local std::vector<TapeNode*>* waiting = nullptr;
   if (waiting != nullptr) {
@@ -66,8 +67,10 @@ void Attach(const Ref<TapeNode>& node, std::span<ImplPtr> out) {
 TapeEdge EdgeOf(TensorImpl& t) {
   TapeEdge e;
   if (!t.requires_grad) return e;
-  if (t.node) e.node = t.node;
-  else e.leaf = ImplPtr(&t);
+  if (t.node)
+    e.node = t.node;
+  else
+    e.leaf = ImplPtr(&t);
   e.index = t.output_index;
   return e;
 }
@@ -80,24 +83,30 @@ void RecordOnTape(const OpDef& op, const AttrPtr& attrs, Operands in, Results& o
   node->op = &op;
   node->attrs = op.AttrsOrDefault(attrs);
   node->sequence = NextSequence();
-  if (eager_state.anomaly) [[unlikely]] node->stack = CaptureCallStack();
+  if (eager_state.anomaly) [[unlikely]]
+    node->stack = CaptureCallStack();
   const SavedValues needed = NeededByGradient(op, node->attrs, in, out);
   node->edges.resize(in.size());
   node->inputs.resize(in.size());
   for (size_t i = 0; i < in.size(); ++i) {
     node->edges[i] = EdgeOf(*in[i]);
-    if (needed.Input(i)) node->inputs[i].value = ImplPtr(in[i]), node->inputs[i].version = in[i]->storage->version();
-    else node->inputs[i].type = in[i]->type();
+    if (needed.Input(i))
+      node->inputs[i].value = ImplPtr(in[i]), node->inputs[i].version = in[i]->storage->version();
+    else
+      node->inputs[i].type = in[i]->type();
   }
   node->outputs.resize(out.size());
   for (size_t i = 0; i < out.size(); ++i) {
-    if (needed.Output(i)) node->outputs[i].value = KeepResult(*out[i]), node->outputs[i].version = out[i]->storage->version();
-    else node->outputs[i].type = out[i]->type();
+    if (needed.Output(i))
+      node->outputs[i].value = KeepResult(*out[i]), node->outputs[i].version = out[i]->storage->version();
+    else
+      node->outputs[i].type = out[i]->type();
   }
   Attach(node, std::span<ImplPtr>(out));
 }
 
-Ref<TapeNode> NewCustomNode(std::string name, Operands in, std::span<const ImplPtr> out, std::unique_ptr<CustomBackward> backward) {
+Ref<TapeNode> NewCustomNode(std::string name, Operands in, std::span<const ImplPtr> out,
+                            std::unique_ptr<CustomBackward> backward) {
   Ref<TapeNode> node(new TapeNode());
   node->custom_name = std::move(name);
   node->custom = std::move(backward);

@@ -10,8 +10,8 @@
 #include "sinter/eager/tensor_impl.h"
 #include "sinter/graph/op.h"
 
-/// The tape: one node for each op whose result needs a gradient. Nodes point to the nodes of their operands, and die with the last
-/// tensor that can still reach them.
+/// The tape: one node for each op whose result needs a gradient. Nodes point to the nodes of their operands,
+/// and die with the last tensor that can still reach them.
 namespace sinter {
 
 /// Where the gradient of an operand goes: to result `index` of a node, or to a leaf; neither: nowhere.
@@ -22,7 +22,8 @@ struct TapeEdge {
   bool wanted() const { return node || leaf; }
 };
 
-/// A value as it was when the op ran. Rules that only look at the type find it here; the value is kept where the rule reads it.
+/// A value as it was when the op ran. Rules that only look at the type find it here; the value is kept where
+/// the rule reads it.
 struct SavedTensor {
   ImplPtr value;
   uint64_t version = 0;
@@ -33,9 +34,10 @@ struct SavedTensor {
 class CustomBackward {
  public:
   virtual ~CustomBackward() = default;
-  /// Gradients of the operands from those of the results (null: zero); null for none. With `create_graph` what it computes must be on
-  /// the tape. May be called again only if the graph is retained.
-  virtual std::vector<ImplPtr> Run(std::span<const ImplPtr> result_gradients, const std::vector<bool>& wanted, bool create_graph) = 0;
+  /// Gradients of the operands from those of the results (null: zero); null for none. With `create_graph`
+  /// what it computes must be on the tape. May be called again only if the graph is retained.
+  virtual std::vector<ImplPtr> Run(std::span<const ImplPtr> result_gradients, const std::vector<bool>& wanted,
+                                   bool create_graph) = 0;
   /// Drops what it saved.
   virtual void Release() = 0;
 };
@@ -54,7 +56,9 @@ class TapeNode {
   std::vector<std::pair<uint32_t, std::shared_ptr<ImplPtr>>> retained;  ///< results that keep their gradient
   std::vector<void*> stack;  ///< of the forward call, in anomaly mode
 
-  std::string_view name() const { return op != nullptr ? std::string_view(op->name) : std::string_view(custom_name); }
+  std::string_view name() const {
+    return op != nullptr ? std::string_view(op->name) : std::string_view(custom_name);
+  }
   size_t num_outputs() const { return op != nullptr ? outputs.size() : custom_outputs; }
   size_t custom_outputs = 0;
   void ReleaseSaved();
@@ -71,10 +75,12 @@ class TapeNode {
 
 namespace eager {
 
-/// Puts a computed op on the tape and makes its results point to it; or marks where the gradient is cut, if the op has none.
+/// Puts a computed op on the tape and makes its results point to it; or marks where the gradient is cut, if
+/// the op has none.
 void RecordOnTape(const OpDef& op, const AttrPtr& attrs, Operands in, Results& out);
 /// A new node for results that something else computed. Operands that need no gradient are allowed.
-Ref<TapeNode> NewCustomNode(std::string name, Operands in, std::span<const ImplPtr> out, std::unique_ptr<CustomBackward> backward);
+Ref<TapeNode> NewCustomNode(std::string name, Operands in, std::span<const ImplPtr> out,
+                            std::unique_ptr<CustomBackward> backward);
 /// Where the gradient of a tensor goes.
 TapeEdge EdgeOf(TensorImpl& t);
 

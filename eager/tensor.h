@@ -26,10 +26,11 @@ inline constexpr int64_t kToEnd = int64_t{1} << 60;  ///< as the end of a slice:
 /// Sizes as an argument: `{2, 3}`, `{x.dim(0), 4}`, a Shape, a vector of numbers.
 class Sizes {
  public:
-  Sizes(std::initializer_list<Dim> dims) : dims_(dims) {}              // NOLINT(google-explicit-constructor)
-  Sizes(const SymShape& dims) : dims_(dims) {}                         // NOLINT(google-explicit-constructor)
-  Sizes(const Shape& dims) : dims_(dims.begin(), dims.end()) {}        // NOLINT(google-explicit-constructor)
-  Sizes(const std::vector<int64_t>& dims) : dims_(dims.begin(), dims.end()) {}  // NOLINT(google-explicit-constructor)
+  Sizes(std::initializer_list<Dim> dims) : dims_(dims) {}        // NOLINT(google-explicit-constructor)
+  Sizes(const SymShape& dims) : dims_(dims) {}                   // NOLINT(google-explicit-constructor)
+  Sizes(const Shape& dims) : dims_(dims.begin(), dims.end()) {}  // NOLINT(google-explicit-constructor)
+  Sizes(const std::vector<int64_t>& dims)
+      : dims_(dims.begin(), dims.end()) {}  // NOLINT(google-explicit-constructor)
   const SymShape& dims() const { return dims_; }
   std::vector<Dim> vec() const { return {dims_.begin(), dims_.end()}; }
 
@@ -42,11 +43,11 @@ struct BackwardOptions {
   bool create_graph = false;  ///< put the gradient computation on the tape too (implies retain_graph)
 };
 
-/// A handle of a multi-dimensional array of numbers. Copying a handle copies a pointer; handles of one tensor see the
-/// same values. A default-made handle is undefined and good for assignment only.
+/// A handle of a multi-dimensional array of numbers. Copying a handle copies a pointer; handles of one tensor
+/// see the same values. A default-made handle is undefined and good for assignment only.
 ///
-/// Ops are functions (`relu(x)`, `matmul(a, b)`), operators, and the common ones also methods. Everything computes at
-/// once, except while a function is captured, when it is recorded.
+/// Ops are functions (`relu(x)`, `matmul(a, b)`), operators, and the common ones also methods. Everything
+/// computes at once, except while a function is captured, when it is recorded.
 class Tensor {
  public:
   using Handle = Tensor;  ///< what ops act on; see HandleOf in graph/op.h
@@ -66,21 +67,25 @@ class Tensor {
     return *this;
   }
   ~Tensor() {
-    if (eager_internal::follow_handles) [[unlikely]] eager_internal::HandleDestroyed(this);
+    if (eager_internal::follow_handles) [[unlikely]]
+      eager_internal::HandleDestroyed(this);
   }
 
   bool defined() const { return static_cast<bool>(impl_); }
   /// Whether two handles are of one cell.
   bool is(const Tensor& o) const { return impl_ == o.impl_; }
 
-  // What it is ----------------------------------------------------------------------------------------------------
+  // What it is
+  // ----------------------------------------------------------------------------------------------------
   DType dtype() const;
   int rank() const;
-  /// Sizes as numbers. While captured, a symbolic size is pinned to its present value, visibly; prefer dim(i).
+  /// Sizes as numbers. While captured, a symbolic size is pinned to its present value, visibly; prefer
+  /// dim(i).
   Shape shape() const;
   /// Sizes as they are, symbolic while captured.
   SymShape sym_shape() const;
-  /// Size along a dimension; negative counts from the end. Stays symbolic while captured; comparing it gives a Bool.
+  /// Size along a dimension; negative counts from the end. Stays symbolic while captured; comparing it gives
+  /// a Bool.
   Int dim(int i) const;
   /// Number of elements; as shape().
   int64_t numel() const;
@@ -91,12 +96,13 @@ class Tensor {
   /// "float32[2, 3]"; "undefined".
   std::string TypeString() const;
 
-  // Values --------------------------------------------------------------------------------------------------------
+  // Values
+  // --------------------------------------------------------------------------------------------------------
   /// The only element, converted to T.
   template <class T>
   T item() const;
-  /// Pointer to the first of densely packed elements in row-major order (is_contiguous() or an Error); T must be the
-  /// element type (uint16_t for float16 and bfloat16). Valid while this tensor's memory is.
+  /// Pointer to the first of densely packed elements in row-major order (is_contiguous() or an Error); T must
+  /// be the element type (uint16_t for float16 and bfloat16). Valid while this tensor's memory is.
   template <class T>
   const T* data() const {
     return static_cast<const T*>(RawData(DataType<T>(), sizeof(T), "data()"));
@@ -111,10 +117,12 @@ class Tensor {
   std::vector<T> ToVector() const;
   /// Content number: unequal after any write or assignment.
   uint64_t version() const;
-  /// The element as a condition; more than one element is an Error. While captured this is where control flow is seen.
+  /// The element as a condition; more than one element is an Error. While captured this is where control flow
+  /// is seen.
   explicit operator bool() const;
 
-  // Gradients -----------------------------------------------------------------------------------------------------
+  // Gradients
+  // -----------------------------------------------------------------------------------------------------
   bool requires_grad() const { return impl_ && impl_->requires_grad; }
   /// Makes this leaf collect a gradient (or not). Floating types only.
   Tensor& requires_grad_(bool on = true);
@@ -125,14 +133,16 @@ class Tensor {
   void clear_grad();
   /// Collects a gradient although this is not a leaf.
   void retain_grad();
-  /// Adds d this / d leaf to the gradient of every leaf below. `seed` is the gradient of this tensor: ones by default,
-  /// which is for tensors of one element only.
+  /// Adds d this / d leaf to the gradient of every leaf below. `seed` is the gradient of this tensor: ones by
+  /// default, which is for tensors of one element only.
   void backward(const Tensor& seed = Tensor(), BackwardOptions options = {}) const;
   /// The same values without history; shares memory.
   Tensor detach() const;
 
-  // Writing -------------------------------------------------------------------------------------------------------
-  /// Puts another value of the same type into this cell (other handles see it), without its history. The cell gets memory of its own.
+  // Writing
+  // -------------------------------------------------------------------------------------------------------
+  /// Puts another value of the same type into this cell (other handles see it), without its history. The cell
+  /// gets memory of its own.
   void set_data(const Tensor& value);
   void set_data(Tensor&& value);
   Tensor& copy_(const Tensor& from);
@@ -147,7 +157,8 @@ class Tensor {
   Tensor& mul_(double o);
   Tensor& div_(double o);
 
-  // Ops as methods ------------------------------------------------------------------------------------------------
+  // Ops as methods
+  // ------------------------------------------------------------------------------------------------
   Tensor sum(std::vector<int64_t> axes = {}, bool keepdim = false) const;
   Tensor mean(std::vector<int64_t> axes = {}, bool keepdim = false) const;
   Tensor prod(std::vector<int64_t> axes = {}, bool keepdim = false) const;
@@ -156,13 +167,21 @@ class Tensor {
   Tensor any(std::vector<int64_t> axes = {}, bool keepdim = false) const;
   Tensor all(std::vector<int64_t> axes = {}, bool keepdim = false) const;
   template <std::integral I>
-  Tensor sum(I axis, bool keepdim = false) const { return sum(std::vector<int64_t>{axis}, keepdim); }
+  Tensor sum(I axis, bool keepdim = false) const {
+    return sum(std::vector<int64_t>{axis}, keepdim);
+  }
   template <std::integral I>
-  Tensor mean(I axis, bool keepdim = false) const { return mean(std::vector<int64_t>{axis}, keepdim); }
+  Tensor mean(I axis, bool keepdim = false) const {
+    return mean(std::vector<int64_t>{axis}, keepdim);
+  }
   template <std::integral I>
-  Tensor max(I axis, bool keepdim = false) const { return max(std::vector<int64_t>{axis}, keepdim); }
+  Tensor max(I axis, bool keepdim = false) const {
+    return max(std::vector<int64_t>{axis}, keepdim);
+  }
   template <std::integral I>
-  Tensor min(I axis, bool keepdim = false) const { return min(std::vector<int64_t>{axis}, keepdim); }
+  Tensor min(I axis, bool keepdim = false) const {
+    return min(std::vector<int64_t>{axis}, keepdim);
+  }
   Tensor argmax(int64_t dim = -1, bool keepdim = false) const;
   Tensor abs() const;
   Tensor exp() const;
@@ -188,7 +207,8 @@ class Tensor {
   Tensor unsqueeze(int dim) const;
   /// Elements start, start + step, ... below end; negative bounds count from the end.
   Tensor slice(int dim, Dim start, Dim end = kToEnd, int64_t step = 1) const;
-  /// The sub-tensor at one position of a dimension, which disappears. The position may be the counter of a captured loop.
+  /// The sub-tensor at one position of a dimension, which disappears. The position may be the counter of a
+  /// captured loop.
   Tensor select(int dim, const Int& index) const;
   Tensor operator[](const Int& index) const;
   /// Converts the element type.
@@ -198,10 +218,12 @@ class Tensor {
   /// A copy with its own memory; gradients flow through.
   Tensor clone() const;
 
-  // For the library -----------------------------------------------------------------------------------------------
+  // For the library
+  // -----------------------------------------------------------------------------------------------
   /// The cell; an undefined handle is an Error.
   TensorImpl& impl() const {
-    if (!impl_) [[unlikely]] FailUndefined();
+    if (!impl_) [[unlikely]]
+      FailUndefined();
     return *impl_;
   }
   const ImplPtr& impl_ptr() const { return impl_; }
@@ -210,15 +232,19 @@ class Tensor {
 
  private:
   void Created() noexcept {
-    if (eager_internal::follow_handles) [[unlikely]] eager_internal::HandleCreated(this);
+    if (eager_internal::follow_handles) [[unlikely]]
+      eager_internal::HandleCreated(this);
   }
   void Assigned() noexcept {
-    if (eager_internal::follow_handles) [[unlikely]] eager_internal::HandleAssigned(this);
+    if (eager_internal::follow_handles) [[unlikely]]
+      eager_internal::HandleAssigned(this);
   }
   template <class T>
   static constexpr DType DataType() {
-    if constexpr (std::is_same_v<T, uint16_t>) return kFloat16;  // or bfloat16: RawData goes by size
-    else return DTypeOf<T>::value;
+    if constexpr (std::is_same_v<T, uint16_t>)
+      return kFloat16;  // or bfloat16: RawData goes by size
+    else
+      return DTypeOf<T>::value;
   }
   [[noreturn]] static void FailUndefined();
   void PutData(TensorImpl& value, bool may_take);
@@ -230,9 +256,12 @@ class Tensor {
   static int64_t ElementAsInt(const TensorImpl& t, int64_t i);
   template <class T>
   static T Element(const TensorImpl& t, int64_t i) {
-    if constexpr (std::floating_point<T>) return static_cast<T>(ElementAsDouble(t, i));
-    else if constexpr (std::same_as<T, bool>) return ElementAsDouble(t, i) != 0;
-    else return IsFloating(t.dtype) ? static_cast<T>(ElementAsDouble(t, i)) : static_cast<T>(ElementAsInt(t, i));
+    if constexpr (std::floating_point<T>)
+      return static_cast<T>(ElementAsDouble(t, i));
+    else if constexpr (std::same_as<T, bool>)
+      return ElementAsDouble(t, i) != 0;
+    else
+      return IsFloating(t.dtype) ? static_cast<T>(ElementAsDouble(t, i)) : static_cast<T>(ElementAsInt(t, i));
   }
   /// The one element's host copy; more than one is an Error.
   ImplPtr OneElement(std::string_view what) const;
@@ -258,14 +287,15 @@ std::vector<Tensor> ApplyOp(const OpDef& op, AttrPtr attrs, std::span<const Tens
 Tensor ApplyOp1(const OpDef& op, AttrPtr attrs, std::span<const Tensor> inputs);
 Tensor ApplyRefs1(const OpDef& op, AttrPtr attrs, std::span<const Tensor* const> inputs);
 
-/// Gradients of `outputs` with respect to `inputs`, which collect nothing. `seeds` are the gradients of the outputs (none:
-/// ones, for outputs of one element). An input that no output depends on is an Error, or gives an undefined tensor with
-/// `allow_unused`.
+/// Gradients of `outputs` with respect to `inputs`, which collect nothing. `seeds` are the gradients of the
+/// outputs (none: ones, for outputs of one element). An input that no output depends on is an Error, or gives
+/// an undefined tensor with `allow_unused`.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
-                         const std::vector<Tensor>& seeds = {}, BackwardOptions options = {}, bool allow_unused = false);
+                         const std::vector<Tensor>& seeds = {}, BackwardOptions options = {},
+                         bool allow_unused = false);
 
-/// A member of a module that is learned: a cell that collects a gradient. Assigning puts the value into the cell; the
-/// identity, and with it every handle, optimizer and compiled function that knows the cell, stays.
+/// A member of a module that is learned: a cell that collects a gradient. Assigning puts the value into the
+/// cell; the identity, and with it every handle, optimizer and compiled function that knows the cell, stays.
 class Parameter : public Tensor {
  public:
   Parameter() = default;

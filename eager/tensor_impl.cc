@@ -47,7 +47,8 @@ bool IsRowMajor(const Shape& shape, const Shape& strides) {
 bool DenseOrder(const Shape& shape, const Shape& strides, std::span<int> order) {
   std::iota(order.begin(), order.end(), 0);
   if (IsRowMajor(shape, strides)) return true;
-  // Sizes of 1 take the place that a channels-last or row-major layout would give them: their strides are made so.
+  // Sizes of 1 take the place that a channels-last or row-major layout would give them: their strides are
+  // made so.
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] > strides[b]; });
   int64_t step = 1;
   for (size_t k = order.size(); k-- > 0;) {

@@ -13,8 +13,8 @@ namespace sinter {
 struct OpDef;
 class TapeNode;
 
-/// What a tensor stands for while its function is captured. `kind`, `index` and `epoch` belong to the recorder, which
-/// made the value; nobody else reads them.
+/// What a tensor stands for while its function is captured. `kind`, `index` and `epoch` belong to the
+/// recorder, which made the value; nobody else reads them.
 struct SymbolicValue {
   TensorType type;
   uint32_t kind = 0;
@@ -25,24 +25,26 @@ struct SymbolicValue {
 /// Why a result has no gradient although an operand wanted one.
 struct GradientCut {
   enum Reason : uint8_t { kNoGradientOp, kGradModeOff, kDetached } reason;
-  const OpDef* op = nullptr;   ///< the op that cut
-  std::vector<void*> stack;    ///< where: of the call, or of the guard that turned gradients off
+  const OpDef* op = nullptr;  ///< the op that cut
+  std::vector<void*> stack;   ///< where: of the call, or of the guard that turned gradients off
 };
 
-/// A tensor's identity: the cell that handles point to. Assigning a parameter or writing in place changes what is in
-/// the cell, not which cell it is. Not thread-safe: concurrent readers are fine, a writer must be alone.
+/// A tensor's identity: the cell that handles point to. Assigning a parameter or writing in place changes
+/// what is in the cell, not which cell it is. Not thread-safe: concurrent readers are fine, a writer must be
+/// alone.
 struct TensorImpl {
   DType dtype = kFloat32;
-  bool requires_grad = false;   ///< a leaf that collects a gradient, or the result of something that needs one
-  bool is_view = false;         ///< made by an op whose result shares its operand's memory
-  uint32_t output_index = 0;    ///< which result of `node`
-  Ref<Storage> storage;         ///< null while symbolic
-  int64_t offset = 0;           ///< first element, in elements
-  Shape shape;                  ///< empty while symbolic
-  Shape strides;                ///< in elements
-  Ref<TapeNode> node;           ///< the op that made the value, where a gradient is wanted; null for a leaf
-  Ref<TensorImpl> grad;         ///< of a leaf
-  std::shared_ptr<Ref<TensorImpl>> retained_grad;  ///< of a result that keeps its gradient; shared with the node
+  bool requires_grad = false;  ///< a leaf that collects a gradient, or the result of something that needs one
+  bool is_view = false;        ///< made by an op whose result shares its operand's memory
+  uint32_t output_index = 0;   ///< which result of `node`
+  Ref<Storage> storage;        ///< null while symbolic
+  int64_t offset = 0;          ///< first element, in elements
+  Shape shape;                 ///< empty while symbolic
+  Shape strides;               ///< in elements
+  Ref<TapeNode> node;          ///< the op that made the value, where a gradient is wanted; null for a leaf
+  Ref<TensorImpl> grad;        ///< of a leaf
+  std::shared_ptr<Ref<TensorImpl>>
+      retained_grad;  ///< of a result that keeps its gradient; shared with the node
   std::shared_ptr<const GradientCut> cut;
   std::unique_ptr<SymbolicValue> symbolic;
 

@@ -1,4 +1,3 @@
-#include "sinter/graph/strings.h"
 #include "sinter/eager/creation.h"
 #include "sinter/eager/operators.h"
 #include "sinter/eager/recorder.h"
@@ -8,6 +7,7 @@
 #include "sinter/graph/ops/math.h"
 #include "sinter/graph/ops/reduce.h"
 #include "sinter/graph/ops/views.h"
+#include "sinter/graph/strings.h"
 
 // Ops as methods of Tensor.
 namespace sinter {
@@ -19,14 +19,30 @@ Tensor Reshaped(const Tensor& t, std::vector<Dim> sizes) { return reshape(t, {.s
 
 }  // namespace
 
-Tensor Tensor::sum(std::vector<int64_t> axes, bool keepdim) const { return sinter::sum(*this, {std::move(axes), keepdim}); }
-Tensor Tensor::mean(std::vector<int64_t> axes, bool keepdim) const { return sinter::mean(*this, {std::move(axes), keepdim}); }
-Tensor Tensor::prod(std::vector<int64_t> axes, bool keepdim) const { return sinter::prod(*this, {std::move(axes), keepdim}); }
-Tensor Tensor::max(std::vector<int64_t> axes, bool keepdim) const { return amax(*this, {std::move(axes), keepdim}); }
-Tensor Tensor::min(std::vector<int64_t> axes, bool keepdim) const { return amin(*this, {std::move(axes), keepdim}); }
-Tensor Tensor::any(std::vector<int64_t> axes, bool keepdim) const { return sinter::any(*this, {std::move(axes), keepdim}); }
-Tensor Tensor::all(std::vector<int64_t> axes, bool keepdim) const { return sinter::all(*this, {std::move(axes), keepdim}); }
-Tensor Tensor::argmax(int64_t dim, bool keepdim) const { return sinter::argmax(*this, {.dim = dim, .keepdim = keepdim}); }
+Tensor Tensor::sum(std::vector<int64_t> axes, bool keepdim) const {
+  return sinter::sum(*this, {std::move(axes), keepdim});
+}
+Tensor Tensor::mean(std::vector<int64_t> axes, bool keepdim) const {
+  return sinter::mean(*this, {std::move(axes), keepdim});
+}
+Tensor Tensor::prod(std::vector<int64_t> axes, bool keepdim) const {
+  return sinter::prod(*this, {std::move(axes), keepdim});
+}
+Tensor Tensor::max(std::vector<int64_t> axes, bool keepdim) const {
+  return amax(*this, {std::move(axes), keepdim});
+}
+Tensor Tensor::min(std::vector<int64_t> axes, bool keepdim) const {
+  return amin(*this, {std::move(axes), keepdim});
+}
+Tensor Tensor::any(std::vector<int64_t> axes, bool keepdim) const {
+  return sinter::any(*this, {std::move(axes), keepdim});
+}
+Tensor Tensor::all(std::vector<int64_t> axes, bool keepdim) const {
+  return sinter::all(*this, {std::move(axes), keepdim});
+}
+Tensor Tensor::argmax(int64_t dim, bool keepdim) const {
+  return sinter::argmax(*this, {.dim = dim, .keepdim = keepdim});
+}
 Tensor Tensor::abs() const { return sinter::abs(*this); }
 Tensor Tensor::exp() const { return sinter::exp(*this); }
 Tensor Tensor::log() const { return sinter::log(*this); }
@@ -46,7 +62,8 @@ Tensor Tensor::flatten(int start, int end) const {
   SymShape s = sym_shape();
   if (s.empty()) return Reshaped(*this, {Dim(1)});
   const int first = NormalizeAxis(start, rank(), "flatten"), last = NormalizeAxis(end, rank(), "flatten");
-  if (first > last) throw Error(ErrorCode::kInvalidArgument, StrCat("flatten: dimension ", start, " lies behind ", end));
+  if (first > last)
+    throw Error(ErrorCode::kInvalidArgument, StrCat("flatten: dimension ", start, " lies behind ", end));
   std::vector<Dim> sizes(s.begin(), s.begin() + first + 1);
   for (int d = first + 1; d <= last; ++d) sizes.back() = sizes.back() * s[d];
   sizes.insert(sizes.end(), s.begin() + last + 1, s.end());
@@ -61,14 +78,17 @@ Tensor Tensor::transpose(int a, int b) const {
   return sinter::permute(*this, {.dims = std::move(dims)});
 }
 
-Tensor Tensor::permute(std::vector<int64_t> dims) const { return sinter::permute(*this, {.dims = std::move(dims)}); }
+Tensor Tensor::permute(std::vector<int64_t> dims) const {
+  return sinter::permute(*this, {.dims = std::move(dims)});
+}
 Tensor Tensor::expand(const Sizes& sizes) const { return sinter::expand(*this, {.shape = sizes.vec()}); }
 
 Tensor Tensor::squeeze(int dim) const {
   const int axis = NormalizeAxis(dim, rank(), "squeeze");
   std::vector<Dim> sizes = Vec(sym_shape());
   if (!IsOne(sizes[axis]))
-    throw Error(ErrorCode::kInvalidArgument, StrCat("squeeze: dimension ", dim, " of ", TypeString(), " is not of size 1"));
+    throw Error(ErrorCode::kInvalidArgument,
+                StrCat("squeeze: dimension ", dim, " of ", TypeString(), " is not of size 1"));
   sizes.erase(sizes.begin() + axis);
   return Reshaped(*this, std::move(sizes));
 }
@@ -101,7 +121,8 @@ Tensor Tensor::select(int dim, const Int& index) const {
   }
   const Dim i = index.dim();
   if (i.is_const() && size.is_const() && (i.value() >= size.value() || i.value() < -size.value()))
-    throw Error(ErrorCode::kOutOfRange, StrCat("index ", i.value(), " is out of range for dimension ", dim, " of ", TypeString()));
+    throw Error(ErrorCode::kOutOfRange,
+                StrCat("index ", i.value(), " is out of range for dimension ", dim, " of ", TypeString()));
   const Dim end = i.is_const() && i.value() == -1 ? Dim(kToEnd) : i + Dim(1);
   return Reshaped(slice(axis, i, end), std::move(left));
 }

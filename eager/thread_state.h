@@ -11,9 +11,9 @@ struct GradModeGuardInfo;
 /// What the eager runtime keeps per thread, in one place, so that the common case is one test.
 struct EagerThreadState {
   bool grad_enabled = true;
-  bool anomaly = false;           ///< tape nodes remember their call stacks
-  bool decomposing = false;       ///< inside a composite that has a gradient of its own
-  bool hooked = false;            ///< recorder, observer or autocast is set
+  bool anomaly = false;      ///< tape nodes remember their call stacks
+  bool decomposing = false;  ///< inside a composite that has a gradient of its own
+  bool hooked = false;       ///< recorder, observer or autocast is set
   Recorder* recorder = nullptr;
   DispatchObserver* observer = nullptr;
   const AutocastHook* autocast = nullptr;

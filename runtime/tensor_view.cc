@@ -21,7 +21,8 @@ Loops Plan(const TensorView& from, const TensorView& to) {
   Loops loops;
   for (int d = 0; d < to.rank(); ++d)
     if (to.sizes[d] != 1) loops.push_back({to.sizes[d], from.strides[d], to.strides[d]});
-  std::stable_sort(loops.begin(), loops.end(), [](const LoopDim& a, const LoopDim& b) { return a.to > b.to; });
+  std::stable_sort(loops.begin(), loops.end(),
+                   [](const LoopDim& a, const LoopDim& b) { return a.to > b.to; });
   Loops merged;
   for (const LoopDim& l : loops) {
     if (!merged.empty() && merged.back().from == l.from * l.size && merged.back().to == l.to * l.size) {
@@ -54,7 +55,8 @@ void CopyPlane(const T* from, T* to, const LoopDim& outer, const LoopDim& inner)
     for (int64_t j0 = 0; j0 < inner.size; j0 += kTile) {
       const int64_t columns = std::min(kTile, inner.size - j0);
       for (int64_t i = i0; i < i0 + rows; ++i)
-        CopyRow(from + i * outer.from + j0 * inner.from, to + i * outer.to + j0 * inner.to, LoopDim{columns, inner.from, inner.to});
+        CopyRow(from + i * outer.from + j0 * inner.from, to + i * outer.to + j0 * inner.to,
+                LoopDim{columns, inner.from, inner.to});
     }
   }
 }
@@ -79,8 +81,10 @@ void Copy(const TensorView& from, const TensorView& to) {
         f += i * loops[d].from;
         t += i * loops[d].to;
       }
-      if (planes) CopyPlane(f, t, loops[n - 2], loops[n - 1]);
-      else CopyRow(f, t, loops[n - 1]);
+      if (planes)
+        CopyPlane(f, t, loops[n - 2], loops[n - 1]);
+      else
+        CopyRow(f, t, loops[n - 1]);
     }
   };
   constexpr int64_t kGrain = 1 << 15;
@@ -91,8 +95,10 @@ void Copy(const TensorView& from, const TensorView& to) {
       const T* f = from.as<const T>() + begin * whole.from;
       T* t = to.as<T>() + begin * whole.to;
       const LoopDim part{end - begin, whole.from, whole.to};
-      if (planes) CopyPlane(f, t, part, loops[n - 1]);
-      else CopyRow(f, t, part);
+      if (planes)
+        CopyPlane(f, t, part, loops[n - 1]);
+      else
+        CopyRow(f, t, part);
     });
   } else {
     ParallelRange(units, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, unit_size)), run);
@@ -102,13 +108,18 @@ void Copy(const TensorView& from, const TensorView& to) {
 }  // namespace
 
 void CopyView(const TensorView& from, const TensorView& to) {
-  SINTER_CHECK(from.dtype == to.dtype && std::ranges::equal(from.sizes, to.sizes), "a copy between unlike views");
+  SINTER_CHECK(from.dtype == to.dtype && std::ranges::equal(from.sizes, to.sizes),
+               "a copy between unlike views");
   if (to.numel() == 0) return;
   switch (ItemSize(to.dtype)) {
-    case 1: return Copy<uint8_t>(from, to);
-    case 2: return Copy<uint16_t>(from, to);
-    case 4: return Copy<uint32_t>(from, to);
-    default: return Copy<uint64_t>(from, to);
+    case 1:
+      return Copy<uint8_t>(from, to);
+    case 2:
+      return Copy<uint16_t>(from, to);
+    case 4:
+      return Copy<uint32_t>(from, to);
+    default:
+      return Copy<uint64_t>(from, to);
   }
 }
 

@@ -21,11 +21,13 @@ struct TensorView {
     return n;
   }
   template <class T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
 };
 
-/// Copies `from` to `to`, which have equal sizes and element types and may have any strides (those of `to` reach each element
-/// once). The memory must not overlap. Uses the pool's threads for large tensors.
+/// Copies `from` to `to`, which have equal sizes and element types and may have any strides (those of `to`
+/// reach each element once). The memory must not overlap. Uses the pool's threads for large tensors.
 void CopyView(const TensorView& from, const TensorView& to);
 
 }  // namespace sinter

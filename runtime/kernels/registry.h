@@ -6,11 +6,13 @@
 #include "sinter/graph/op.h"
 #include "sinter/runtime/tensor_view.h"
 
-/// Kernels written by hand for ops where a special algorithm beats the element rule. They give the bits that the rule gives.
+/// Kernels written by hand for ops where a special algorithm beats the element rule. They give the bits that
+/// the rule gives.
 namespace sinter::kernels {
 
 /// `out` has the sizes that the shape rule says, in the layout that was asked for. Thread-safe.
-using StructuredFn = void (*)(const OpDef& op, const AttrBox* attrs, std::span<const TensorView> in, std::span<const TensorView> out);
+using StructuredFn = void (*)(const OpDef& op, const AttrBox* attrs, std::span<const TensorView> in,
+                              std::span<const TensorView> out);
 
 enum class OutputLayout : uint8_t {
   kRowMajor,

@@ -24,16 +24,20 @@ using Fn = std::function<Tensor(const std::vector<Tensor>&)>;
 // Values without kinks nearby, all different.
 Tensor Input(const Shape& shape, int seed) {
   Doubles v(NumElements(shape));
-  for (size_t i = 0; i < v.size(); ++i) v[i] = 0.6 + 0.5 * std::sin(1.7 * static_cast<double>(i) + seed) + 0.01 * static_cast<double>(i);
+  for (size_t i = 0; i < v.size(); ++i)
+    v[i] = 0.6 + 0.5 * std::sin(1.7 * static_cast<double>(i) + seed) + 0.01 * static_cast<double>(i);
   return from_vector(v, shape);
 }
+
+Tensor Bent(const Tensor& x) { return x * x - x; }
 
 // A weighting that tells the elements apart.
 Tensor Scalar(const Tensor& y) { return (y * Input(y.shape(), 11)).sum(); }
 
 void ExpectGradients(const std::vector<Shape>& shapes, const Fn& f) {
   std::vector<Tensor> x;
-  for (size_t i = 0; i < shapes.size(); ++i) x.push_back(Input(shapes[i], static_cast<int>(i)).requires_grad_());
+  for (size_t i = 0; i < shapes.size(); ++i)
+    x.push_back(Input(shapes[i], static_cast<int>(i)).requires_grad_());
   Scalar(f(x)).backward();
   const double h = 1e-6;
   for (Tensor& t : x) {
@@ -59,8 +63,10 @@ TEST(Autograd, Pointwise) {
   ExpectGradients({{2, 3}, {3}}, [](auto& x) { return x[0] * x[1] - x[1]; });
   ExpectGradients({{2, 1, 3}, {4, 1}}, [](auto& x) { return x[0] * x[1]; });
   ExpectGradients({{5}, {}}, [](auto& x) { return x[0] * x[1] * 3.0; });
-  ExpectGradients({{7}}, [](auto& x) { return tanh(x[0]) + exp(x[0]) * log(x[0]) + sigmoid(x[0]) + sqrt(x[0]); });
-  ExpectGradients({{7}}, [](auto& x) { return x[0].pow(2.5) + x[0].square() + relu(x[0] - 0.5) + silu(x[0]); });
+  ExpectGradients({{7}},
+                  [](auto& x) { return tanh(x[0]) + exp(x[0]) * log(x[0]) + sigmoid(x[0]) + sqrt(x[0]); });
+  ExpectGradients({{7}},
+                  [](auto& x) { return x[0].pow(2.5) + x[0].square() + relu(x[0] - 0.5) + silu(x[0]); });
   ExpectGradients({{6}, {6}}, [](auto& x) { return where(x[0] > x[1], x[0] * 2.0, x[1]); });
 }
 
@@ -70,8 +76,12 @@ TEST(Autograd, ViewsAndReductions) {
   ExpectGradients({{4, 5}}, [](auto& x) { return x[0].slice(1, 1, 4).square() + x[0].slice(1, 0, 3); });
   ExpectGradients({{4, 5}}, [](auto& x) { return x[0][1] * x[0].select(0, 2); });
   ExpectGradients({{3, 1}}, [](auto& x) { return x[0].expand({2, 3, 4}).square(); });
-  ExpectGradients({{2, 3, 4}}, [](auto& x) { return x[0].square().sum({0, 2}) + x[0].mean({0, 2}) + x[0].max({0, 2}) + x[0].min({0, 2}); });
-  ExpectGradients({{2, 3}, {2, 2}}, [](auto& x) { return concat(std::vector<Tensor>{x[0], x[1], x[0]}, {.dim = 1}).square(); });
+  ExpectGradients({{2, 3, 4}}, [](auto& x) {
+    return x[0].square().sum({0, 2}) + x[0].mean({0, 2}) + x[0].max({0, 2}) + x[0].min({0, 2});
+  });
+  ExpectGradients({{2, 3}, {2, 2}}, [](auto& x) {
+    return concat(std::vector<Tensor>{x[0], x[1], x[0]}, {.dim = 1}).square();
+  });
 }
 
 TEST(Autograd, ContractionsAndComposites) {
@@ -79,6 +89,25 @@ TEST(Autograd, ContractionsAndComposites) {
   ExpectGradients({{2, 3, 4}, {4, 2}}, [](auto& x) { return matmul(x[0], x[1]); });
   ExpectGradients({{3, 4}}, [](auto& x) { return softmax(x[0], {.dim = 1}); });
   ExpectGradients({{3, 4}}, [](auto& x) { return log_softmax(x[0], {.dim = 0}); });
+}
+
+TEST(Autograd, Images) {
+  const ops::Conv2dAttrs conv{.stride = {2, 1}, .padding = {1, 0}};
+  ExpectGradients({{2, 3, 5, 4}, {4, 3, 3, 2}}, [&](auto& x) { return conv2d(x[0], x[1], conv); });
+  ExpectGradients({{1, 2, 4, 4}}, [](auto& x) { return max_pool2d(Bent(x[0]))[0]; });
+  ExpectGradients({{2, 3, 2, 2}, {3}, {3}, {3}, {3}},
+                  [](auto& x) { return batch_norm(std::vector<Tensor>{x[0], x[1], x[2], x[3], x[4]}); });
+  ExpectGradients({{4, 3}}, [](auto& x) { return cross_entropy(x[0], tensor({0, 2, 1, 2})); });
+}
+
+TEST(Autograd, ImagesStayChannelsLast) {
+  Tensor x = Input({2, 3, 5, 4}, 0).to(kFloat32).requires_grad_(), w = Input({4, 3, 3, 2}, 1).to(kFloat32).requires_grad_();
+  Tensor y = relu(conv2d(x, w));
+  const Shape channels_last = DenseStrides(y.shape(), std::vector<int>{0, 2, 3, 1});
+  EXPECT_EQ(y.strides(), channels_last);
+  EXPECT_EQ(max_pool2d(y, {.stride = {1, 1}})[0].strides()[1], 1);
+  y.sum().backward();
+  EXPECT_EQ(x.grad().shape(), x.shape());
 }
 
 TEST(Autograd, AccumulatesAndClears) {
@@ -176,7 +205,7 @@ TEST(Autograd, RetainGrad) {
 TEST(Autograd, InPlaceTakesPart) {
   Tensor x = tensor({1.0, 2.0}).requires_grad_(), w = tensor({3.0, 4.0}).requires_grad_();
   Tensor y = x * 2.0;
-  y.mul_(w);   // the old y is needed for w
+  y.mul_(w);  // the old y is needed for w
   y.add_(x);
   y.sum().backward();
   EXPECT_EQ(x.grad().ToVector<double>(), (Doubles{7, 9}));
@@ -191,9 +220,9 @@ TEST(Autograd, SavedOnlyWhatIsRead) {
   const int64_t before = GetMemoryStats().current_bytes;
   Tensor x = ones({1000, 1000}).requires_grad_();
   Tensor y = x;
-  for (int i = 0; i < 10; ++i) y = y + 1.0;          // nothing
+  for (int i = 0; i < 10; ++i) y = y + 1.0;             // nothing
   for (int i = 0; i < 3; ++i) y = y.transpose() * 2.0;  // the scalar
-  y = y.sum();                                         // nothing
+  y = y.sum();                                          // nothing
   EXPECT_LT(GetMemoryStats().current_bytes - before, 4'100'000);
   y.backward();
   EXPECT_EQ(x.grad().ToVector<float>()[5], 8);
@@ -214,7 +243,8 @@ TEST(Autograd, ChainsOfManyNodes) {
 }
 
 TEST(Autograd, OrderOfAccumulation) {
-  // Contributions arrive from the last use to the first: ((c3 + c2) + c1), which these values tell from other orders.
+  // Contributions arrive from the last use to the first: ((c3 + c2) + c1), which these values tell from other
+  // orders.
   Tensor x = tensor(1.0).requires_grad_();
   Tensor a = x * 1e8, b = x * -1e8, c = x * 1.0;
   (a + b + c).backward();

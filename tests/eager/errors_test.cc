@@ -19,16 +19,26 @@ void ExpectError(const std::function<void()>& f, std::initializer_list<const cha
   try {
     f();
   } catch (const Error& e) {
-    for (const char* w : words) EXPECT_NE(std::string(e.what()).find(w), std::string::npos) << "'" << w << "' is missing in: " << e.what();
+    for (const char* w : words)
+      EXPECT_NE(std::string(e.what()).find(w), std::string::npos)
+          << "'" << w << "' is missing in: " << e.what();
     return;
   }
   ADD_FAILURE() << "no error";
 }
 
 TEST(Errors, ShapesThatDontFit) {
-  ExpectError([] { ones({2, 3}) + ones({4}); }, {"add", "float32[2, 3]", "float32[4]", "broadcast", "errors_test.cc"});
+  ExpectError(
+      [] {
+        ones({2, 3}) + ones({4});
+      },
+      {"add", "float32[2, 3]", "float32[4]", "broadcast", "errors_test.cc"});
   ExpectError([] { matmul(ones({2, 3}), ones({4, 5})); }, {"matmul", "float32[2, 3]", "float32[4, 5]"});
-  ExpectError([] { ones({2, 3}).reshape({4, 2}); }, {"reshape", "[2, 3]", "[4, 2]", "numbers of elements differ"});
+  ExpectError(
+      [] {
+        ones({2, 3}).reshape({4, 2});
+      },
+      {"reshape", "[2, 3]", "[4, 2]", "numbers of elements differ"});
   ExpectError([] { ones({2, 3}).sum(2); }, {"sum", "axis 2", "rank 2"});
   ExpectError([] { ones({2, 3})[2]; }, {"index 2", "out of range", "float32[2, 3]"});
   ExpectError([] { ones({2, 3}).squeeze(0); }, {"squeeze", "not of size 1"});
@@ -45,7 +55,11 @@ TEST(Errors, UseOfUndefined) {
 
 TEST(Errors, HostReads) {
   ExpectError([] { ones({2}).item<float>(); }, {"item()", "one element", "float32[2]"});
-  ExpectError([] { if (ones({2}) > 0) FAIL(); }, {"condition", "one element", "any() or all()"});
+  ExpectError(
+      [] {
+        if (ones({2}) > 0) FAIL();
+      },
+      {"condition", "one element", "any() or all()"});
   ExpectError([] { ones({2}).data<double>(); }, {"float64", "float32[2]", "to()"});
   ExpectError([] { ones({2, 3}).transpose().data<float>(); }, {"contiguous()"});
 }
@@ -63,7 +77,8 @@ TEST(Errors, BackwardWithoutAGradient) {
   ExpectError([&] { (y + 1.0).backward(); }, {"turned off at", "errors_test.cc:"});
   ExpectError([&] { x.detach().sum().backward(); }, {"detach()", "errors_test.cc:"});
   ExpectError([&] { x.sum().backward(ones({3})); }, {"seed", "float32[3]", "float32[]"});
-  ExpectError([&] { grad({x.sum()}, {ones({2}).requires_grad_()}); }, {"no output depends on input 0", "allow_unused"});
+  ExpectError([&] { grad({x.sum()}, {ones({2}).requires_grad_()}); },
+              {"no output depends on input 0", "allow_unused"});
   ExpectError([&] { tensor({1, 2}).requires_grad_(); }, {"floating"});
 }
 
@@ -80,7 +95,7 @@ TEST(Errors, OverwrittenValues) {
   w.add_(1);
   ExpectError([&] { y.sum().backward(); }, {"mul", "operand 1", "overwritten", "clone()"});
   EXPECT_FALSE(x.grad().defined());  // nothing was added
-  Tensor z = x + w;  // reads neither value
+  Tensor z = x + w;                  // reads neither value
   w.add_(1);
   z.sum().backward();
   Tensor e = exp(x);

@@ -20,7 +20,8 @@ std::string Text(const Tensor& t) {
 }
 
 TEST(Print, AsNumPyDoes) {
-  EXPECT_EQ(Text(tensor({{1.0, 2.5}, {0.0, -4.0}})), "[[ 1.0000,  2.5000],\n [ 0.0000, -4.0000]]  float32[2, 2]");
+  EXPECT_EQ(Text(tensor({{1.0, 2.5}, {0.0, -4.0}})),
+            "[[ 1.0000,  2.5000],\n [ 0.0000, -4.0000]]  float32[2, 2]");
   EXPECT_EQ(Text(tensor({1.0, 2.0})), "[1., 2.]  float32[2]");
   EXPECT_EQ(Text(tensor({1, 20, 300})), "[  1,  20, 300]  int64[3]");
   EXPECT_EQ(Text(tensor({true, false})), "[ true, false]  bool[2]");
@@ -28,7 +29,8 @@ TEST(Print, AsNumPyDoes) {
   EXPECT_EQ(Text(zeros({0, 2})), "[]  float32[0, 2]");
   EXPECT_EQ(Text(Tensor()), "undefined tensor");
   EXPECT_EQ(Text(zeros({2, 1, 2})), "[[[0., 0.]],\n\n [[0., 0.]]]  float32[2, 1, 2]");
-  EXPECT_EQ(Text(tensor({1.0, static_cast<double>(NAN), static_cast<double>(-INFINITY)})), "[  1.,  nan, -inf]  float32[3]");
+  EXPECT_EQ(Text(tensor({1.0, static_cast<double>(NAN), static_cast<double>(-INFINITY)})),
+            "[  1.,  nan, -inf]  float32[3]");
   EXPECT_EQ(Text(tensor({1e-8, 1.0})), "[1.0000e-08, 1.0000e+00]  float32[2]");
 }
 

@@ -20,7 +20,8 @@ namespace {
 // Writes down what it is told, as text.
 class Scribe final : public Recorder {
  public:
-  std::vector<ImplPtr> Record(const OpDef& op, const AttrPtr&, std::span<TensorImpl* const> inputs, std::span<const TensorType> types) override {
+  std::vector<ImplPtr> Record(const OpDef& op, const AttrPtr&, std::span<TensorImpl* const> inputs,
+                              std::span<const TensorType> types) override {
     std::string line = op.name + "(";
     for (TensorImpl* t : inputs) line += Name(*t) + " ";
     log.push_back(line + ")");
@@ -46,15 +47,20 @@ class Scribe final : public Recorder {
     log.push_back("pin " + d.ToString());
     return 5;
   }
-  void Assign(TensorImpl& cell, TensorImpl& value) override { log.push_back("assign " + Name(cell) + " = " + Name(value)); }
+  void Assign(TensorImpl& cell, TensorImpl& value) override {
+    log.push_back("assign " + Name(cell) + " = " + Name(value));
+  }
   void Backward(TensorImpl& loss, TensorImpl*) override { log.push_back("backward " + Name(loss)); }
-  std::vector<ImplPtr> Gradients(std::span<TensorImpl* const>, std::span<TensorImpl* const> in, std::span<TensorImpl* const>) override {
+  std::vector<ImplPtr> Gradients(std::span<TensorImpl* const>, std::span<TensorImpl* const> in,
+                                 std::span<TensorImpl* const>) override {
     std::vector<ImplPtr> r;
     for (TensorImpl* t : in) r.push_back(Symbolic(SymbolicTypeOf(*t)));
     log.push_back("gradients");
     return r;
   }
-  void AssignGrad(TensorImpl&, TensorImpl* value) override { log.push_back(value ? "set grad" : "clear grad"); }
+  void AssignGrad(TensorImpl&, TensorImpl* value) override {
+    log.push_back(value ? "set grad" : "clear grad");
+  }
   ImplPtr ReadGrad(TensorImpl& t) override { return Symbolic(SymbolicTypeOf(t)); }
   void HandleCreated(Tensor* t) noexcept override { EXPECT_TRUE(live.insert(t).second); }
   void HandleDestroyed(Tensor* t) noexcept override { live.erase(t); }
@@ -120,7 +126,8 @@ TEST_F(RecorderTest, IntsBecomeValuesWhenTheyVary) {
   ++i;
   scribe.answer = false;
   EXPECT_FALSE(i < x.dim(0));
-  EXPECT_EQ(scribe.log, (Log{"constant()", "constant()", "add(%1 %2 )", "size()", "less(%3 %4 )", "decide %5"}));
+  EXPECT_EQ(scribe.log,
+            (Log{"constant()", "constant()", "add(%1 %2 )", "size()", "less(%3 %4 )", "decide %5"}));
   EXPECT_THROW(zeros({i}), Error);
   EXPECT_EQ(x[i].TypeString(), "float32[3]");
 }
@@ -137,8 +144,9 @@ TEST_F(RecorderTest, WritesAreAssignments) {
     x.sum().backward();
     g.rand({x.dim(0)});
   }
-  EXPECT_EQ(scribe.log, (Log{"full()", "add(cell %1 )", "assign cell = %2", "sum(%0 )", "assign cell = %3", "clear grad", "sum(%0 )", "backward %4",
-                             "random_uniform(cell )", "size()", "iota()", "mul(%7 %6 )", "add(cell %8 )", "assign cell = %9"}));
+  EXPECT_EQ(scribe.log, (Log{"full()", "add(cell %1 )", "assign cell = %2", "sum(%0 )", "assign cell = %3",
+                             "clear grad", "sum(%0 )", "backward %4", "random_uniform(cell )", "size()",
+                             "iota()", "mul(%7 %6 )", "add(cell %8 )", "assign cell = %9"}));
   EXPECT_EQ(cell.ToVector<float>(), (std::vector<float>{0, 0, 0}));
   EXPECT_EQ(g.offset(), 0);
 }
@@ -192,12 +200,15 @@ TEST_F(RecorderTest, CapturedTensorsHaveNoValueOutside) {
   EXPECT_THROW(y.ToVector<float>(), Error);
 }
 
-// Observer and autocast -----------------------------------------------------------------------------------------------------
+// Observer and autocast
+// -----------------------------------------------------------------------------------------------------
 
 TEST(Hooks, ObserverSeesCompositesAndParts) {
   class Names final : public DispatchObserver {
    public:
-    void Begin(const OpDef& op, const AttrPtr&, std::span<TensorImpl* const>) override { log += "<" + op.name; }
+    void Begin(const OpDef& op, const AttrPtr&, std::span<TensorImpl* const>) override {
+      log += "<" + op.name;
+    }
     void End(const OpDef&, std::span<const ImplPtr> out) override { log += out.empty() ? "!>" : ">"; }
     std::string log;
   } names;

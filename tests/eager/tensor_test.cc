@@ -88,15 +88,18 @@ TEST(Tensor, Comparisons) {
 }
 
 TEST(Tensor, BroadcastingInEveryLayout) {
-  const Tensor a = Range({2, 3, 4}), channels = Range({3, 1}) * 10.0, row = Range({4}), plane = Range({2, 1, 4}), scalar = tensor(0.5);
-  const Tensor permuted = Range({4, 2, 3}).permute({1, 2, 0}), strided = Range({2, 6, 4}).slice(1, 0, kToEnd, 2);
+  const Tensor a = Range({2, 3, 4}), channels = Range({3, 1}) * 10.0, row = Range({4}),
+               plane = Range({2, 1, 4}), scalar = tensor(0.5);
+  const Tensor permuted = Range({4, 2, 3}).permute({1, 2, 0}),
+               strided = Range({2, 6, 4}).slice(1, 0, kToEnd, 2);
   const Tensor expanded = Range({3, 1}).expand({2, 3, 4});
   auto f = [](float x, float y) { return x - 2 * y; };
   auto check = [&](const Tensor& x, const Tensor& y) {
     EXPECT_EQ((x - 2.0 * y).ToVector<float>(), Broadcast(x, y, f)) << x.TypeString() << " " << y.TypeString();
     EXPECT_EQ((y - 2.0 * x).ToVector<float>(), Broadcast(y, x, f)) << x.TypeString() << " " << y.TypeString();
   };
-  const std::vector<Tensor> all = {a, channels, row, plane, scalar, permuted, strided, expanded, Range({1, 1, 1})};
+  const std::vector<Tensor> all = {a,        channels, row,      plane,           scalar,
+                                   permuted, strided,  expanded, Range({1, 1, 1})};
   for (const Tensor& x : all)
     for (const Tensor& y : all) check(x, y);
 }
