@@ -76,7 +76,7 @@ class KernelEmitter {
   Value* SizeValue(Dim d);
   bool HasSizeValue(Dim d) const;
   llvm::ConstantInt* I64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
-  Value* Step(Value* i, int64_t by) { return Here().CreateAdd(i, I64(by), "", true, true); }
+  Value* Step(Value* i, int64_t by) { return Here().CreateAdd(i, I64(by), "", by >= 0, true); }
   const Lanes* ActiveLanes() const;
 
   // emit_expr.cc: expressions.
