@@ -50,6 +50,9 @@ class Recorder {
   /// `t.grad()`: null where none is collected yet.
   virtual ImplPtr ReadGrad(TensorImpl& t) = 0;
 
+  /// The function reads a host flag that may change between calls (a module's training mode): part of what the program is for.
+  virtual void NoteFlag(const std::shared_ptr<const bool>& flag) = 0;
+
   /// A handle was constructed at this address, or is about to be destroyed, or is about to hold another cell.
   /// The cell of a live handle may be exchanged through Tensor::slot().
   virtual void HandleCreated(Tensor* handle) noexcept = 0;

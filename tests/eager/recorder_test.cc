@@ -62,6 +62,7 @@ class Scribe final : public Recorder {
     log.push_back(value ? "set grad" : "clear grad");
   }
   ImplPtr ReadGrad(TensorImpl& t) override { return Symbolic(SymbolicTypeOf(t)); }
+  void NoteFlag(const std::shared_ptr<const bool>&) override { log.push_back("flag"); }
   void HandleCreated(Tensor* t) noexcept override { EXPECT_TRUE(live.insert(t).second); }
   void HandleDestroyed(Tensor* t) noexcept override { live.erase(t); }
   void HandleAssigned(Tensor* t) noexcept override {
