@@ -1,4 +1,4 @@
-#include "kernel_cases.h"
+#include "sinter/tests/codegen/kernel_cases.h"
 
 #include "sinter/codegen/lower_op.h"
 #include "sinter/graph/num.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "kernel_runner.h"
+#include "sinter/tests/codegen/kernel_runner.h"
 #include "sinter/codegen/cpu/compile_kernel.h"
 #include "sinter/graph/strings.h"
 #include "sinter/runtime/cpu_info.h"

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "kernel_cases.h"
-#include "kernel_runner.h"
+#include "sinter/tests/codegen/kernel_cases.h"
+#include "sinter/tests/codegen/kernel_runner.h"
 #include "sinter/codegen/cpu/compile_kernel.h"
 #include "sinter/codegen/cpu/jit.h"
 #include "sinter/runtime/cpu_info.h"
