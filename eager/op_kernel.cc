@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 
+#include "sinter/codegen/cpu/backend.h"
 #include "sinter/codegen/lower_op.h"
 #include "sinter/graph/strings.h"
 #include "sinter/runtime/memory.h"
@@ -29,8 +30,9 @@ constexpr int64_t kGrain = 1 << 15;
 constexpr int64_t kInterpretedWork = 1 << 17;
 constexpr int64_t kCallWork = 256;
 
-std::atomic<const KernelBackend*>& TheBackend() {
-  static std::atomic<const KernelBackend*> backend{nullptr};
+std::atomic<const codegen::KernelBackend*>& TheBackend() {
+  static std::atomic<const codegen::KernelBackend*> backend{
+      new codegen::KernelBackend(codegen::CpuBackend())};
   return backend;
 }
 
@@ -45,8 +47,8 @@ Dim SizeSymbol(int i) {
   return i < kCommonSymbols ? (*common)[i] : MakeSymbol(i);
 }
 
-void SetKernelBackend(KernelBackend backend) {
-  TheBackend().store(new KernelBackend(std::move(backend)),
+void SetKernelBackend(codegen::KernelBackend backend) {
+  TheBackend().store(new codegen::KernelBackend(std::move(backend)),
                      std::memory_order_release);  // a running kernel may use the old one
 }
 
@@ -67,7 +69,7 @@ const CompiledKernel& OpKernel::Code(int64_t work) const {
   const CompiledKernel* code = code_.load(std::memory_order_acquire);
   if (code != interpreted_.get()) return *code;
   if (work_done_.fetch_add(work, std::memory_order_relaxed) < kInterpretedWork) return *code;
-  const KernelBackend* backend = TheBackend().load(std::memory_order_acquire);
+  const codegen::KernelBackend* backend = TheBackend().load(std::memory_order_acquire);
   if (backend == nullptr || !*backend) return *code;
   std::call_once(promote_, [&] {
     promoted_ = (*backend)(kernel_);

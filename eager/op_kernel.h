@@ -7,15 +7,16 @@
 #include <span>
 #include <vector>
 
+#include "sinter/codegen/compile.h"
 #include "sinter/codegen/kernel.h"
 #include "sinter/graph/dim.h"
 
 namespace sinter::eager {
 
-/// Kernels of single ops are interpreted at first. Those that have done some work are made anew by this, if
-/// it is set: machine code.
-using KernelBackend = std::function<std::shared_ptr<const CompiledKernel>(const codegen::Kernel&)>;
-void SetKernelBackend(KernelBackend backend);
+/// Kernels of single ops are interpreted at first; those that have done some work are made anew by this
+/// backend. Initially codegen::CpuBackend(); an empty one leaves them interpreted. Kernels that exist keep
+/// what they have.
+void SetKernelBackend(codegen::KernelBackend backend);
 
 /// A kernel ready to run on concrete sizes. Its symbols are those of SizeSymbol.
 class OpKernel {
