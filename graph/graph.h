@@ -100,6 +100,8 @@ class Graph {
   /// An `if`/`while` node with empty regions, whose result types are given; the caller fills the regions.
   Node* AddIf(Block& block, Value* predicate, std::vector<TensorType> results, std::vector<void*> stack = {});
   Node* AddWhile(Block& block, std::vector<Value*> carried, std::vector<void*> stack = {});
+  /// Appends results to a control-flow node.
+  void AddResults(Node* node, const std::vector<TensorType>& types);
   Value* AddParam(Block& block, TensorType type, std::string name = {});
   /// A constant of the body.
   Value* Constant(Block& block, TensorLiteral literal, const Node* before = nullptr);
@@ -119,7 +121,6 @@ class Graph {
 
  private:
   std::unique_ptr<Value> NewValue(TensorType type);
-  void AddResults(Node* node, const std::vector<TensorType>& types);
   int next_id_ = 0;
 };
 

@@ -294,7 +294,7 @@ void Executable::RunSteps(const ShapePlan& shape, std::span<const TensorView> in
         if (!from_back) c.turns[i] = 0;
         from_back = false;
         if (++c.turns[i] > step.trip_limit && step.trip_limit > 0)
-          throw Error(ErrorCode::kFailedPrecondition,
+          throw TripLimit(ErrorCode::kFailedPrecondition,
                       StrCat("the loop at ", step.location, " passed its ", step.trip_limit,
                              " verified turns; what it does beyond was never compared with the function. Load with LoadOptions.unverified_trips = kAllow to accept that"));
         break;

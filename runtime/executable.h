@@ -73,6 +73,12 @@ struct Plan {
   std::vector<std::string> guard_messages;
 };
 
+/// A loop ran more turns than were verified at capture. Nothing was written but outputs.
+class TripLimit : public Error {
+ public:
+  using Error::Error;
+};
+
 struct StepProfile {
   std::string name;
   std::string location;

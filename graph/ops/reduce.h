@@ -59,16 +59,17 @@ struct Prod {
   static void Samples(SampleSink& s);
 };
 
-/// Requires that no reduced dimension is empty.
+/// Requires that no reduced dimension is empty, where the extreme of no values is not a value: floating types have infinity.
 template <class D>
-void RequireNonEmpty(ShapeCtx<D>& c, const ReduceAttrs& a) {
+void RequireNonEmpty(ShapeCtx<D>& c, const ReduceAttrs& a, bool always = false) {
+  if (!always && IsFloating(c.in[0].dtype)) return;
   std::vector<bool> reduced = ReducedDims(a, c.in[0].rank(), c.op.name);
   for (size_t i = 0; i < reduced.size(); ++i)
     if (reduced[i])
       c.Require(LeCond(D(1), c.in[0].shape[i]), [&] { return "dimension " + std::to_string(i) + " is empty and the reduction has no identity"; });
 }
 
-/// Greatest value; NaN if there is one. The gradient is shared equally among equal greatest values.
+/// Greatest value; NaN if there is one; -inf of no values (integers: an Error). The gradient is shared equally among equal greatest values.
 struct Amax {
   static constexpr OpInfo kInfo{.name = "amax", .kind = OpKind::kReduce, .dtype = DTypeRule::kFirst};
   using Attrs = ReduceAttrs;
@@ -82,7 +83,7 @@ struct Amax {
   static void Samples(SampleSink& s);
 };
 
-/// Least value; NaN if there is one. The gradient is shared equally among equal least values.
+/// Least value; NaN if there is one; +inf of no values (integers: an Error). The gradient is shared equally among equal least values.
 struct Amin {
   static constexpr OpInfo kInfo{.name = "amin", .kind = OpKind::kReduce, .dtype = DTypeRule::kFirst};
   using Attrs = ReduceAttrs;
@@ -129,7 +130,7 @@ struct Argmax {
   static void Infer(ShapeCtx<D>& c) {
     const auto& a = c.template Attrs<Attrs>();
     ReduceAttrs r{{NormalizeAxis(a.dim, c.in[0].rank(), "argmax")}, a.keepdim};
-    RequireNonEmpty(c, r);
+    RequireNonEmpty(c, r, true);
     c.out[0].dtype = kInt64;
     c.Out(ReducedShape(c.in[0].shape, r, "argmax"));
   }

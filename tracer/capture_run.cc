@@ -1,0 +1,473 @@
+#include "sinter/tracer/capture_run.h"
+
+#include <algorithm>
+#include <set>
+
+#include "sinter/graph/call_stack.h"
+#include "sinter/graph/ops/arithmetic.h"
+#include "sinter/graph/ops/control_flow.h"
+#include "sinter/graph/strings.h"
+
+namespace sinter::tracer {
+
+namespace {
+
+// After its last prescribed decision a run is drained: it gets arbitrary answers and nothing is kept, until it returns. One that
+// doesn't is ended by this.
+struct EndOfRun {};
+constexpr int kMaxDrained = 3000;
+
+using Deps = std::vector<int>;  // external cells, sorted
+
+Deps Union(const Deps& a, const Deps& b) {
+  Deps r;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(r));
+  return r;
+}
+
+}  // namespace
+
+/// The recorder of one run.
+class CaptureRun final : public Recorder, public GuardSink {
+ public:
+  CaptureRun(CaptureSession& session, const Path& path) : s_(session), path_(path) {}
+
+  std::vector<Segment> Execute() {
+    Fiber& fiber = Fiber::OfThread();
+    fiber_ = &fiber;
+    {
+      ScopedRecorder recorder(this);
+      ScopedGuardSink sink(this);
+      try {
+        fiber.Run([this] { Body(); });
+      } catch (const EndOfRun&) {
+      }
+    }
+    if (fault_.has_value() && !drained_) throw *fault_;
+    return std::move(segments_);
+  }
+
+  // Recorder ------------------------------------------------------------------------------------------------------
+  std::vector<ImplPtr> Record(const OpDef& op, const AttrPtr& attrs, std::span<TensorImpl* const> inputs, std::span<const TensorType> types) override {
+    CheckFault();
+    TraceOp t;
+    t.op = &op;
+    t.attrs = attrs;
+    Deps deps;
+    for (TensorImpl* in : inputs) {
+      t.inputs.push_back(RefOf(*in));
+      deps = Union(deps, DepsOf(*in));
+    }
+    t.types.assign(types.begin(), types.end());
+    if (!drained_) t.stack = CaptureCallStack(1);
+    std::vector<ImplPtr> out;
+    for (size_t i = 0; i < types.size(); ++i) {
+      out.push_back(NewSymbolic({Ref::kLocal, static_cast<uint32_t>(ops_.size()), static_cast<uint32_t>(i)}, types[i]));
+      if (!op.no_grad) deps_[out.back().get()] = deps;
+      if (op.kind == OpKind::kView && !inputs.empty()) {
+        out.back()->is_view = true;
+        views_.emplace_back(inputs[0], out.back().get());
+      }
+    }
+    if (!drained_) ops_.push_back(std::move(t));
+    return out;
+  }
+
+  bool Decide(TensorImpl& predicate) override {
+    CheckFault();
+    if (drained_) return DrainedAnswer();
+    Segment s;
+    s.kind = Segment::kBranch;
+    s.predicate = RefOf(predicate);
+    s.stack = CaptureCallStack(1, 64);
+    s.key = "branch";
+    for (void* a : s.stack) StrAppend(&s.key, " ", reinterpret_cast<uintptr_t>(a));
+    Close(s);
+    if (segments_.size() > path_.size()) {
+      drained_ = true;
+      return DrainedAnswer();
+    }
+    return path_[segments_.size() - 1];
+  }
+
+  void HostRead(TensorImpl& t, std::string_view what) override {
+    if (!t.symbolic) {
+      // A state cell or an outer tensor: its present value would be frozen into the program.
+      throw Error(ErrorCode::kFailedPrecondition,
+                  StrCat(what, " during a capture would freeze the present value of ", TypeToString(t.type()),
+                         " into the program; keep it a Tensor, or read it before the captured function"));
+    }
+    throw Error(ErrorCode::kFailedPrecondition,
+                StrCat(what, " needs the value of ", TypeToString(t.symbolic->type),
+                       ", which is not known during a capture; keep it a Tensor, or move the read out of the captured function"));
+  }
+
+  int64_t HostSize(const Dim& dim, std::string_view what) override {
+    if (dim.is_const()) return dim.value();
+    int64_t value = 0;
+    try {
+      value = dim.Eval(s_.hints_);
+    } catch (const Error&) {
+      throw Error(ErrorCode::kFailedPrecondition,
+                  StrCat(what, " asks for the size ", dim.ToString(), " as a number, but it is symbolic in this capture; use x.dim(i), which stays symbolic"));
+    }
+    AddGuard({DimCond::kEq, dim, Dim(value)}, StrCat(what, " pinned the size ", dim.ToString(), " to ", value));
+    const std::string note = StrCat(dim.ToString(), " == ", value, " (", UserLocation(CaptureCallStack(1)), ")");
+    if (std::find(s_.pinned_.begin(), s_.pinned_.end(), note) == s_.pinned_.end()) s_.pinned_.push_back(note);
+    return value;
+  }
+
+  void Assign(TensorImpl& cell, TensorImpl& value) override {
+    CheckFault();
+    CheckNoViews(cell);
+    const Ref ref = RefOf(value);
+    const Deps deps = DepsOf(value);
+    if (cell.symbolic) {
+      cell.symbolic->kind = ref.kind;
+      cell.symbolic->index = Pack(ref);
+      cell.symbolic->epoch = ref.kind == Ref::kLocal || ref.kind == Ref::kParam ? epoch_ : 0;
+      deps_[&cell] = deps;
+      return;
+    }
+    const int e = s_.ExternalIndex(cell);
+    if (!s_.externals_[e].written) {
+      s_.externals_[e].written = true;
+      s_.written_.push_back(e);
+      s_.restart_ = true;
+    }
+    ImplPtr& current = current_[e];
+    current = NewSymbolic(ref, SymbolicTypeOf(value));
+    deps_[current.get()] = deps;
+  }
+
+  void Backward(TensorImpl& loss, TensorImpl* seed) override {
+    std::vector<int> cells = Leaves(loss, "backward");
+    std::vector<ImplPtr> grads = Gradient(loss, seed, cells);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      TensorImpl& cell = *s_.externals_[cells[i]].cell;
+      ImplPtr old = ReadGrad(cell);
+      if (old) {
+        TensorImpl* in[] = {old.get(), grads[i].get()};
+        const TensorType types[] = {SymbolicTypeOf(*grads[i])};
+        grads[i] = Record(DefOf<ops::Add>(), nullptr, in, types)[0];
+      }
+      grads_[cells[i]] = grads[i];
+    }
+  }
+
+  std::vector<ImplPtr> Gradients(std::span<TensorImpl* const> outputs, std::span<TensorImpl* const> inputs,
+                                 std::span<TensorImpl* const> seeds) override {
+    std::vector<ImplPtr> total(inputs.size());
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      std::vector<TensorImpl*> operands = {outputs[k]};
+      if (seeds[k]) operands.push_back(seeds[k]);
+      operands.insert(operands.end(), inputs.begin(), inputs.end());
+      std::vector<TensorType> types;
+      for (TensorImpl* t : inputs) types.push_back(SymbolicTypeOf(*t));
+      std::vector<ImplPtr> part =
+          Record(DefOf<ops::Gradient>(), MakeAttrs(ops::Gradient::Attrs{seeds[k] != nullptr}), operands, types);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (total[i]) {
+          TensorImpl* in[] = {total[i].get(), part[i].get()};
+          part[i] = Record(DefOf<ops::Add>(), nullptr, in, std::span(&types[i], 1))[0];
+        }
+        total[i] = part[i];
+      }
+    }
+    return total;
+  }
+
+  void AssignGrad(TensorImpl& t, TensorImpl* value) override {
+    if (t.symbolic) throw Error(ErrorCode::kFailedPrecondition, "a gradient is assigned to an intermediate value during a capture; only parameters keep one");
+    grads_[s_.ExternalIndex(t)] = value ? ImplPtr(value) : ImplPtr();
+  }
+
+  ImplPtr ReadGrad(TensorImpl& t) override {
+    if (t.symbolic) return ImplPtr();
+    auto it = grads_.find(s_.ExternalIndex(t));
+    return it != grads_.end() ? it->second : t.grad;
+  }
+
+  void NoteFlag(const std::shared_ptr<const bool>& flag) override {
+    for (const auto& [known, value] : s_.flags_)
+      if (known == flag) return;
+    s_.flags_.emplace_back(flag, *flag);
+  }
+
+  void HandleCreated(Tensor* handle) noexcept override { live_[handle] = next_handle_++; }
+  void HandleDestroyed(Tensor* handle) noexcept override { live_.erase(handle); }
+  void HandleAssigned(Tensor* handle) noexcept override {
+    if (live_.contains(handle) || fault_.has_value()) return;
+    fault_ = Error(ErrorCode::kFailedPrecondition,
+                   "capture: a Tensor variable outside of the captured function is assigned in it; return the value, or make the variable a Buffer or a Parameter");
+  }
+
+  void ForgetHandles() { live_.clear(); }
+
+  // GuardSink -----------------------------------------------------------------------------------------------------
+  void AddGuard(const DimCond& condition, std::string message) override {
+    for (const GuardedCond& g : s_.guards_)
+      if (g.condition == condition) return;
+    s_.guards_.push_back({condition, std::move(message), UserLocation(CaptureCallStack(1))});
+  }
+
+ private:
+  static uint32_t Pack(const Ref& r) { return r.index | r.output << 24; }
+
+  void Body() {
+    std::vector<Tensor> arguments;
+    for (size_t i = 0; i < s_.arguments_.size(); ++i)
+      arguments.emplace_back(NewSymbolic({Ref::kArgument, static_cast<uint32_t>(i), 0}, s_.arguments_[i]));
+    std::vector<Tensor> results;
+    try {
+      results = s_.function_(arguments);
+    } catch (const EndOfRun&) {
+      throw;
+    } catch (...) {
+      if (drained_) return;
+      if (segments_.empty()) throw;  // before any decision: simply an error
+      Segment s;
+      s.kind = Segment::kThrow;
+      s.exception = std::current_exception();
+      s.key = "throw";
+      try {
+        throw;
+      } catch (const std::exception& e) {
+        StrAppend(&s.key, " ", e.what());
+      } catch (...) {
+      }
+      s.ops = std::move(ops_);
+      segments_.push_back(std::move(s));
+      return;
+    }
+    if (drained_) return;
+    CheckFault();
+    Finish(results);
+  }
+
+  void Finish(const std::vector<Tensor>& results) {
+    Segment s;
+    s.kind = Segment::kReturn;
+    s.key = "return";
+    auto add = [&](TensorImpl& t) {
+      s.values.push_back(RefOf(t));
+      s.types.push_back(SymbolicTypeOf(t));
+      StrAppend(&s.key, " ", TypeToString(s.types.back()));
+    };
+    for (const Tensor& t : results) {
+      if (!t.defined()) throw Error(ErrorCode::kInvalidArgument, "capture: the function returns an undefined tensor");
+      add(t.impl());
+    }
+    s.num_results = static_cast<int>(results.size());
+    for (int e : s_.written_) {
+      auto it = current_.find(e);
+      add(it == current_.end() ? *s_.externals_[e].cell : *it->second);
+    }
+    std::vector<FinalGrad> grads;
+    for (const auto& [e, g] : grads_) {
+      const ImplPtr& before = s_.externals_[e].cell->grad;
+      if (g == before) continue;
+      grads.push_back({e, !g});
+      StrAppend(&s.key, " grad ", e, g ? "" : " cleared");
+      if (g) add(*g);
+    }
+    s_.final_grads_ = std::move(grads);
+    s.ops = std::move(ops_);
+    segments_.push_back(std::move(s));
+  }
+
+  // Ends a segment at a decision: every live symbolic value becomes a parameter of what follows.
+  void Close(Segment& s) {
+    std::vector<TensorImpl*> slots;
+    std::unordered_map<const TensorImpl*, size_t> number;
+    auto slot = [&](TensorImpl& t) {
+      auto [it, fresh] = number.emplace(&t, slots.size());
+      if (fresh) slots.push_back(&t);
+      return it->second;
+    };
+    for (int e : s_.written_) {
+      ImplPtr& current = current_[e];
+      if (!current) current = NewSymbolic({Ref::kExternal, static_cast<uint32_t>(e), 0}, SymbolicTypeOf(*s_.externals_[e].cell));
+      StrAppend(&s.key, " w", e, ":", slot(*current));
+    }
+    for (const auto& [e, g] : grads_) StrAppend(&s.key, " g", e, g ? g->symbolic ? StrCat(":", slot(*g)) : ":x" : ":none");
+    // Stack handles by address, then the others in order of creation.
+    std::vector<std::pair<Tensor*, uint64_t>> handles(live_.begin(), live_.end());
+    std::sort(handles.begin(), handles.end(), [&](const auto& a, const auto& b) {
+      const bool on_a = fiber_->OnStack(a.first), on_b = fiber_->OnStack(b.first);
+      if (on_a != on_b) return on_a;
+      return on_a ? a.first < b.first : a.second < b.second;
+    });
+    size_t heap = 0;
+    // An argument keeps its cell for the library's own handles; the function's handles of it get one that can stand for other values.
+    std::unordered_map<const TensorImpl*, ImplPtr> renamed;
+    for (const auto& [h, order] : handles) {
+      if (!h->defined() || !h->impl().symbolic || h->impl().symbolic->kind != Ref::kArgument) continue;
+      TensorImpl& t = h->impl();
+      ImplPtr& own = renamed[&t];
+      if (!own) own = NewSymbolic({Ref::kArgument, t.symbolic->index, 0}, t.symbolic->type);
+      h->slot() = own;
+    }
+    for (const auto& [h, order] : handles) {
+      const std::string place = fiber_->OnStack(h) ? StrCat("s", fiber_->top() - reinterpret_cast<char*>(h)) : StrCat("h", heap++);
+      if (!h->defined()) continue;
+      TensorImpl& t = h->impl();
+      if (!t.symbolic) {
+        StrAppend(&s.key, " ", place, "=c", s_.ExternalIndex(t));
+      } else if (!Stale(t)) {
+        StrAppend(&s.key, " ", place, ":", slot(t));
+      }
+    }
+    if (heap > 4000)
+      throw Error(ErrorCode::kFailedPrecondition, "capture: the number of live tensors grows in each turn of a data-dependent loop; use a tensor of fixed size");
+    for (TensorImpl* t : slots) {
+      s.values.push_back(RefOf(*t));
+      s.types.push_back(t->symbolic->type);
+      StrAppend(&s.key, " ", TypeToString(t->symbolic->type), t->requires_grad ? "!" : "");
+    }
+    s.ops = std::move(ops_);
+    ops_.clear();
+    ++epoch_;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      SymbolicValue& v = *slots[i]->symbolic;
+      v.kind = Ref::kParam;
+      v.index = static_cast<uint32_t>(i);
+      v.epoch = epoch_;
+    }
+    segments_.push_back(std::move(s));
+  }
+
+  bool Stale(const TensorImpl& t) const {
+    const SymbolicValue& v = *t.symbolic;
+    return (v.kind == Ref::kLocal || v.kind == Ref::kParam) && v.epoch != epoch_;
+  }
+
+  Ref RefOf(TensorImpl& t) {
+    if (!t.symbolic) {
+      const int e = s_.ExternalIndex(t);
+      if (auto it = current_.find(e); it != current_.end()) return RefOf(*it->second);
+      return {Ref::kExternal, static_cast<uint32_t>(e), 0};
+    }
+    const SymbolicValue& v = *t.symbolic;
+    if (drained_) return {};
+    if (Stale(t) || !mine_.contains(&t))
+      throw Error(ErrorCode::kFailedPrecondition,
+                  "capture: a tensor made inside a captured function outlives its call (it was stored in a global or captured variable); return it instead");
+    return {static_cast<Ref::Kind>(v.kind), v.kind == Ref::kLocal ? v.index & 0xffffff : v.index, v.kind == Ref::kLocal ? v.index >> 24 : 0};
+  }
+
+  ImplPtr NewSymbolic(const Ref& ref, const TensorType& type) {
+    ImplPtr t(new TensorImpl());
+    t->dtype = type.dtype;
+    t->symbolic = std::make_unique<SymbolicValue>();
+    t->symbolic->type = type;
+    t->symbolic->kind = ref.kind;
+    t->symbolic->index = ref.kind == Ref::kLocal ? Pack(ref) : ref.index;
+    t->symbolic->epoch = ref.kind == Ref::kLocal || ref.kind == Ref::kParam ? epoch_ : 0;
+    mine_.insert(t.get());
+    keep_.push_back(t);
+    return t;
+  }
+
+  Deps DepsOf(TensorImpl& t) {
+    if (!t.symbolic) {
+      const int e = s_.ExternalIndex(t);
+      Deps d = t.requires_grad ? Deps{e} : Deps{};
+      if (auto it = current_.find(e); it != current_.end() && !t.requires_grad) d = Union(d, deps_[it->second.get()]);
+      return d;
+    }
+    auto it = deps_.find(&t);
+    return it == deps_.end() ? Deps() : it->second;
+  }
+
+  std::vector<int> Leaves(TensorImpl& loss, std::string_view what) {
+    std::vector<int> cells = DepsOf(loss);
+    if (cells.empty())
+      throw Error(ErrorCode::kFailedPrecondition, StrCat(what, ": the loss depends on nothing that requires a gradient in this capture"));
+    return cells;
+  }
+
+  std::vector<ImplPtr> Gradient(TensorImpl& loss, TensorImpl* seed, const std::vector<int>& cells) {
+    const TensorType type = SymbolicTypeOf(loss);
+    if (seed == nullptr && NumElements(type.shape) != Dim(1))
+      throw Error(ErrorCode::kInvalidArgument, StrCat("backward: ", TypeToString(type), " has more than one element; reduce it (sum, mean) or give the gradient of each element as the seed"));
+    std::vector<TensorImpl*> operands = {&loss};
+    if (seed) operands.push_back(seed);
+    std::vector<TensorType> types;
+    for (int e : cells) {
+      operands.push_back(s_.externals_[e].cell.get());
+      types.push_back(SymbolicTypeOf(*s_.externals_[e].cell));
+    }
+    return Record(DefOf<ops::Gradient>(), MakeAttrs(ops::Gradient::Attrs{seed != nullptr}), operands, types);
+  }
+
+  // A write to a tensor of which a view is still in use would have to show in the view.
+  void CheckNoViews(const TensorImpl& cell) {
+    auto fail = [&] {
+      throw Error(ErrorCode::kUnimplemented,
+                  "capture: an in-place write to a tensor that shares memory with a view still in use; write `x = ...` instead, or clone() the view");
+    };
+    for (const auto& [base, view] : views_) {
+      if (base == &cell) {
+        for (const auto& [h, order] : live_)
+          if (h->defined() && &h->impl() == view) fail();
+      }
+      if (view == &cell) {
+        for (const auto& [h, order] : live_)
+          if (h->defined() && &h->impl() == base) fail();
+        if (!base->symbolic) fail();
+      }
+    }
+  }
+
+  bool DrainedAnswer() {
+    if (++drained_decisions_ > kMaxDrained && std::uncaught_exceptions() == 0) throw EndOfRun();
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    return random_ >> 63;
+  }
+
+  void CheckFault() {
+    if (fault_.has_value() && !drained_) throw *fault_;
+  }
+
+  CaptureSession& s_;
+  const Path& path_;
+  Fiber* fiber_ = nullptr;
+  std::vector<Segment> segments_;
+  std::vector<TraceOp> ops_;
+  uint64_t epoch_ = 1;
+  std::map<int, ImplPtr> current_;          // written cells
+  std::map<int, ImplPtr> grads_;
+  std::map<Tensor*, uint64_t> live_;
+  uint64_t next_handle_ = 0;
+  std::vector<ImplPtr> keep_;
+  std::set<const TensorImpl*> mine_;
+  std::unordered_map<const TensorImpl*, Deps> deps_;
+  std::vector<std::pair<TensorImpl*, TensorImpl*>> views_;
+  std::optional<Error> fault_;
+  bool drained_ = false;
+  int drained_decisions_ = 0;
+  uint64_t random_ = 0x853c49e6748fea9bu;
+};
+
+void BeginUserCode() {
+  if (auto* run = dynamic_cast<CaptureRun*>(Recorder::Current())) run->ForgetHandles();
+}
+
+int CaptureSession::ExternalIndex(TensorImpl& cell) {
+  auto [it, fresh] = external_index_.emplace(&cell, static_cast<int>(externals_.size()));
+  if (fresh) externals_.push_back({ImplPtr(&cell), false});
+  return it->second;
+}
+
+std::vector<Segment> CaptureSession::Run(const Path& path) {
+  CaptureRun run(*this, path);
+  std::vector<Segment> segments = run.Execute();
+  if (restart_) {
+    restart_ = false;
+    throw Restart();
+  }
+  return segments;
+}
+
+}  // namespace sinter::tracer

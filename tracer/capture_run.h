@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sinter/eager/recorder.h"
+#include "sinter/eager/tensor.h"
+#include "sinter/graph/graph.h"
+#include "sinter/tracer/fiber.h"
+#include "sinter/tracer/trace.h"
+
+/// One function under capture: how it is called, and what all its runs share.
+namespace sinter::tracer {
+
+/// A function with its arguments flattened to tensors.
+using FlatFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>& arguments)>;
+
+/// A state cell that the function touched.
+struct External {
+  ImplPtr cell;
+  bool written = false;
+};
+
+/// The gradient of a cell after the call: the last `values` of a kReturn segment, in this order.
+struct FinalGrad {
+  int external = 0;
+  bool cleared = false;  ///< no value: the gradient was cleared
+};
+
+/// To be called on the captured function's stack just before user code begins: handles made so far are the library's own.
+void BeginUserCode();
+
+class CaptureSession final : public Subject {
+ public:
+  CaptureSession(FlatFunction function, std::vector<TensorType> arguments, DimEnv hints)
+      : function_(std::move(function)), arguments_(std::move(arguments)), hints_(std::move(hints)) {}
+
+  std::vector<Segment> Run(const Path& path) override;
+
+  const std::vector<External>& externals() const { return externals_; }
+  const std::vector<GuardedCond>& guards() const { return guards_; }
+  const std::vector<std::string>& pinned() const { return pinned_; }
+  /// Written cells in the order in which a kReturn segment lists them.
+  const std::vector<int>& written() const { return written_; }
+  const std::vector<TensorType>& arguments() const { return arguments_; }
+  /// Host flags that were read, with their values.
+  const std::vector<std::pair<std::shared_ptr<const bool>, bool>>& flags() const { return flags_; }
+  /// Of the last run that returned.
+  const std::vector<FinalGrad>& final_grads() const { return final_grads_; }
+
+  /// Thrown by Run when a cell was written for the first time: what was learned so far assumed that it is read only.
+  struct Restart {};
+
+ private:
+  friend class CaptureRun;
+  int ExternalIndex(TensorImpl& cell);
+
+  FlatFunction function_;
+  std::vector<TensorType> arguments_;
+  DimEnv hints_;
+  std::vector<External> externals_;
+  std::unordered_map<const TensorImpl*, int> external_index_;
+  std::vector<int> written_;
+  std::vector<GuardedCond> guards_;
+  std::vector<std::string> pinned_;
+  std::vector<FinalGrad> final_grads_;
+  std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags_;
+  bool restart_ = false;
+};
+
+}  // namespace sinter::tracer

@@ -1,0 +1,353 @@
+#include "sinter/tracer/learner.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "sinter/graph/call_stack.h"
+#include "sinter/graph/strings.h"
+
+namespace sinter::tracer {
+namespace {
+
+// All segments known so far, by decisions. Every run is compared with what an earlier one said.
+class Observations {
+ public:
+  Observations(Subject& subject, const LearnerOptions& options) : subject_(subject), options_(options), root_(std::make_unique<Node>()) {}
+
+  /// The segment after these decisions; null if the function ends before the last of them.
+  const Segment* At(const Path& path) {
+    Node* n = root_.get();
+    bool known = n->seen;
+    for (bool b : path) {
+      if (!known) break;
+      if (n->segment.kind != Segment::kBranch) return nullptr;
+      n = Child(*n, b);
+      known = n->seen;
+    }
+    if (!known) Run(path);
+    n = root_.get();
+    for (bool b : path) {
+      if (n->segment.kind != Segment::kBranch) return nullptr;
+      n = Child(*n, b);
+      if (!n->seen) return nullptr;
+    }
+    return &n->segment;
+  }
+  int runs() const { return runs_; }
+
+ private:
+  struct Node {
+    bool seen = false;
+    Segment segment;
+    std::unique_ptr<Node> child[2];
+  };
+
+  static Node* Child(Node& n, bool b) {
+    if (!n.child[b]) n.child[b] = std::make_unique<Node>();
+    return n.child[b].get();
+  }
+
+  void Run(const Path& path) {
+    if (++runs_ > options_.max_runs)
+      throw Error(ErrorCode::kResourceExhausted, StrCat("capture: gave up after ", options_.max_runs, " runs of the function"));
+    std::vector<Segment> segments = subject_.Run(path);
+    Node* n = root_.get();
+    for (size_t i = 0; i < segments.size(); ++i) {
+      if (i > 0) n = Child(*n, path[i - 1]);
+      if (!n->seen) {
+        n->seen = true;
+        n->segment = std::move(segments[i]);
+      } else if (!(n->segment == segments[i])) {
+        throw Error(ErrorCode::kFailedPrecondition,
+                    StrCat("capture: the function is not deterministic: the same decisions gave different operations: ",
+                           Difference(n->segment, segments[i]), ". Random numbers of the host, static variables, addresses and uninitialised values do this"))
+            .WithFrames(segments[i].stack);
+      }
+    }
+  }
+
+  Subject& subject_;
+  const LearnerOptions& options_;
+  std::unique_ptr<Node> root_;
+  int runs_ = 0;
+};
+
+Path Join(const Path& a, const Path& b) {
+  Path p = a;
+  p.insert(p.end(), b.begin(), b.end());
+  return p;
+}
+
+class Learner {
+ public:
+  Learner(Subject& subject, const LearnerOptions& options) : options_(options), seen_(subject, options) {}
+
+  Automaton Run() {
+    for (;;) {
+      Explore();
+      if (!FindCounterexample()) break;
+    }
+    automaton_.runs = seen_.runs();
+    automaton_.verified_turns = options_.turns;
+    return std::move(automaton_);
+  }
+
+ private:
+  // From the observations and the distinguishing suffixes known, a closed automaton.
+  void Explore() {
+    automaton_ = Automaton();
+    by_key_.clear();
+    automaton_.start = *seen_.At({});
+    automaton_.entry = Resolve({}, automaton_.start);
+    for (size_t q = 0; q < automaton_.blocks.size(); ++q) {
+      if (automaton_.blocks[q].arrival.kind != Segment::kBranch) continue;
+      for (int a : {1, 0}) {
+        Path p = automaton_.blocks[q].access;
+        p.push_back(a != 0);
+        const Segment& s = *seen_.At(p);
+        const int target = Resolve(p, s);
+        automaton_.blocks[q].segment[a] = s;
+        automaton_.blocks[q].target[a] = target;
+      }
+    }
+  }
+
+  // The block that an arrival by `p` enters: one of its key with equal futures, or a new one.
+  int Resolve(const Path& p, const Segment& s) {
+    std::vector<int>& candidates = by_key_[s.key];
+    for (int c : candidates)
+      if (SameFuture(p, automaton_.blocks[c].access, s.key)) return c;
+    if (static_cast<int>(candidates.size()) >= options_.max_per_key) {
+      std::string detail = candidates.empty() ? "" : Difference(s, automaton_.blocks[candidates.back()].arrival);
+      throw Error(ErrorCode::kFailedPrecondition,
+                  StrCat("capture: a plain host variable changes in the data-dependent loop at ", UserLocation(s.stack), " (", options_.max_per_key,
+                         " variants of one decision so far). Declare it as Int or keep it in a Tensor", detail.empty() ? "" : "; " + detail))
+          .WithFrames(s.stack);
+    }
+    if (static_cast<int>(automaton_.blocks.size()) >= options_.max_blocks)
+      throw Error(ErrorCode::kResourceExhausted, StrCat("capture: more than ", options_.max_blocks, " places where the function decides")).WithFrames(s.stack);
+    Block b;
+    b.key = s.key;
+    b.access = p;
+    b.arrival = s;
+    automaton_.blocks.push_back(std::move(b));
+    candidates.push_back(static_cast<int>(automaton_.blocks.size()) - 1);
+    return candidates.back();
+  }
+
+  bool SameFuture(const Path& p, const Path& q, const std::string& key) {
+    for (const Path& e : suffixes_[key]) {
+      for (size_t n = 1; n <= e.size(); ++n) {
+        Path tail(e.begin(), e.begin() + static_cast<int64_t>(n));
+        const Segment *a = seen_.At(Join(p, tail)), *b = seen_.At(Join(q, tail));
+        if ((a == nullptr) != (b == nullptr)) return false;
+        if (a == nullptr) break;
+        if (!(*a == *b)) return false;
+        if (a->kind != Segment::kBranch) break;
+      }
+    }
+    return true;
+  }
+
+  const Block& At(int b) const { return automaton_.blocks[b]; }
+
+  // The first decision after which the automaton and the function differ on `w`; -1 if nowhere.
+  int Mismatch(const Path& w, size_t from_block, const Path& prefix) {
+    int b = static_cast<int>(from_block);
+    Path p = prefix;
+    for (size_t i = 0; i < w.size(); ++i) {
+      if (At(b).arrival.kind != Segment::kBranch) return -1;
+      p.push_back(w[i]);
+      const Segment* s = seen_.At(p);
+      if (s == nullptr || !(*s == At(b).segment[w[i]])) return static_cast<int>(i);
+      b = At(b).target[w[i]];
+    }
+    return -1;
+  }
+
+  // Compares a word from the entry; on a difference finds the wrong merge and a suffix that tells the two apart.
+  bool Test(const Path& w) {
+    seen_.At(w);  // one run shows all of it
+    const int at = Mismatch(w, static_cast<size_t>(automaton_.entry), {});
+    if (at < 0) return false;
+    const Path word(w.begin(), w.begin() + at + 1);
+    // blocks[i]: where the automaton is after i decisions. From the access path of blocks[i] the rest of the word must behave as
+    // from here; the last i where it does not marks the merge before it.
+    std::vector<int> blocks = {automaton_.entry};
+    for (int i = 0; i < at; ++i) blocks.push_back(At(blocks.back()).target[word[static_cast<size_t>(i)]]);
+    auto differs = [&](int i) {
+      const Path rest(word.begin() + i, word.end());
+      return Mismatch(rest, static_cast<size_t>(blocks[static_cast<size_t>(i)]), At(blocks[static_cast<size_t>(i)]).access) >= 0;
+    };
+    int low = 0, high = at;  // differs(low) holds (the empty access path is the entry's); differs(high) does not
+    SINTER_CHECK(!differs(high), "an edge that was observed differs");
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (differs(middle) ? low : high) = middle;
+    }
+    suffixes_[At(blocks[static_cast<size_t>(high)]).key].push_back(Path(word.begin() + high, word.end()));
+    return true;
+  }
+
+  // Decisions that lead from a block out of the function, shortest first.
+  Path WayOut(int b) {
+    std::vector<int> from(automaton_.blocks.size(), -2);
+    std::vector<bool> bit(automaton_.blocks.size());
+    std::vector<int> queue = {b};
+    from[static_cast<size_t>(b)] = -1;
+    for (size_t i = 0; i < queue.size(); ++i) {
+      const int q = queue[i];
+      if (At(q).arrival.kind != Segment::kBranch) {
+        Path path;
+        for (int x = q; from[static_cast<size_t>(x)] >= 0; x = from[static_cast<size_t>(x)]) path.push_back(bit[static_cast<size_t>(x)]);
+        std::reverse(path.begin(), path.end());
+        return path;
+      }
+      for (int a : {0, 1}) {
+        const int t = At(q).target[a];
+        if (from[static_cast<size_t>(t)] != -2) continue;
+        from[static_cast<size_t>(t)] = q;
+        bit[static_cast<size_t>(t)] = a != 0;
+        queue.push_back(t);
+      }
+    }
+    throw Error(ErrorCode::kFailedPrecondition, StrCat("capture: no way out of the loop at ", UserLocation(At(b).arrival.stack), " was found")).WithFrames(At(b).arrival.stack);
+  }
+
+  // A walk from a block that takes every edge reachable from it, nearest first; ends outside of the function or when all are taken.
+  Path Tour(int b, std::set<std::pair<int, int>>& taken, size_t limit) {
+    Path path;
+    while (path.size() < limit) {
+      // Nearest edge not yet taken.
+      std::vector<int> queue = {b};
+      std::map<int, std::pair<int, int>> from = {{b, {-1, 0}}};
+      std::pair<int, int> found = {-1, 0};
+      for (size_t i = 0; i < queue.size() && found.first < 0; ++i) {
+        const int q = queue[i];
+        if (At(q).arrival.kind != Segment::kBranch) continue;
+        for (int a : {1, 0}) {
+          if (!taken.contains({q, a})) {
+            found = {q, a};
+            break;
+          }
+          if (from.emplace(At(q).target[a], std::pair(q, a)).second) queue.push_back(At(q).target[a]);
+        }
+      }
+      if (found.first < 0) break;
+      Path steps = {found.second != 0};
+      for (int x = found.first; from[x].first >= 0; x = from[x].first) steps.push_back(from[x].second != 0);
+      std::reverse(steps.begin(), steps.end());
+      for (bool s : steps) {
+        taken.insert({b, s});
+        path.push_back(s);
+        b = At(b).target[s];
+      }
+      if (At(b).arrival.kind != Segment::kBranch) break;
+    }
+    return path;
+  }
+
+  bool FindCounterexample() {
+    const int n = static_cast<int>(automaton_.blocks.size());
+    for (int u = 0; u < n; ++u) {
+      if (At(u).arrival.kind != Segment::kBranch) continue;
+      for (int a : {0, 1}) {
+        Path p = At(u).access;
+        p.push_back(a != 0);
+        const int q = At(u).target[a];
+        if (p == At(q).access) continue;
+        // A merge: every edge that can follow is taken at least once after it.
+        std::set<std::pair<int, int>> taken;
+        for (int rounds = 0; rounds < 4 * n + 4; ++rounds) {
+          const size_t before = taken.size();
+          Path tour = Tour(q, taken, 4096);
+          int end = q;
+          for (bool s : tour) end = At(end).target[s];
+          if (Test(Join(Join(p, tour), WayOut(end)))) return true;
+          if (taken.size() == before) break;
+        }
+      }
+    }
+    for (int u = 0; u < n; ++u) {
+      if (At(u).arrival.kind != Segment::kBranch) continue;
+      for (int a : {0, 1})
+        for (int b : {0, 1}) {
+          const int t = At(u).target[a];
+          if (At(t).arrival.kind != Segment::kBranch) continue;
+          if (Test(Join(Join(At(u).access, {a != 0, b != 0}), WayOut(At(t).target[b])))) return true;
+        }
+    }
+    return PumpLoops();
+  }
+
+  // The shortest cycle through each edge that closes one, run many times, then every way out of it.
+  bool PumpLoops() {
+    const int n = static_cast<int>(automaton_.blocks.size());
+    for (int q = 0; q < n; ++q) {
+      if (At(q).arrival.kind != Segment::kBranch) continue;
+      for (int a : {0, 1}) {
+        std::optional<Path> back = Between(At(q).target[a], q);
+        if (!back) continue;
+        Path cycle = {a != 0};
+        cycle.insert(cycle.end(), back->begin(), back->end());
+        Path w = At(q).access;
+        for (int k = 0; k < options_.turns; ++k) w.insert(w.end(), cycle.begin(), cycle.end());
+        // Leave at each decision of the cycle.
+        int b = q;
+        for (bool step : cycle) {
+          Path exit = w;
+          exit.push_back(!step);
+          if (Test(Join(exit, WayOut(At(b).target[!step])))) return true;
+          w.push_back(step);
+          b = At(b).target[step];
+        }
+      }
+    }
+    return false;
+  }
+
+  std::optional<Path> Between(int from, int to) {
+    std::map<int, std::pair<int, int>> came = {{from, {-1, 0}}};
+    std::vector<int> queue = {from};
+    for (size_t i = 0; i < queue.size(); ++i) {
+      if (queue[i] == to) {
+        Path p;
+        for (int x = to; came[x].first >= 0; x = came[x].first) p.push_back(came[x].second != 0);
+        std::reverse(p.begin(), p.end());
+        return p;
+      }
+      if (At(queue[i]).arrival.kind != Segment::kBranch) continue;
+      for (int a : {0, 1})
+        if (came.emplace(At(queue[i]).target[a], std::pair(queue[i], a)).second) queue.push_back(At(queue[i]).target[a]);
+    }
+    return std::nullopt;
+  }
+
+  const LearnerOptions& options_;
+  Observations seen_;
+  Automaton automaton_;
+  std::map<std::string, std::vector<int>> by_key_;
+  std::map<std::string, std::vector<Path>> suffixes_;
+};
+
+}  // namespace
+
+std::string Difference(const Segment& a, const Segment& b) {
+  for (size_t i = 0; i < std::max(a.ops.size(), b.ops.size()); ++i) {
+    auto text = [&](const Segment& s) {
+      if (i >= s.ops.size()) return std::string("the end");
+      const TraceOp& op = s.ops[i];
+      return StrCat("'", op.op->name, op.attrs ? StrCat("{", AttrsToString(op.attrs), "}") : "", "' at ", UserLocation(op.stack));
+    };
+    if (i < a.ops.size() && i < b.ops.size() && a.ops[i] == b.ops[i]) continue;
+    return StrCat(text(a), " against ", text(b));
+  }
+  if (a.kind != b.kind) return "one run decides where the other returns";
+  if (!(a.values == b.values)) return "different values are live";
+  return "the decisions are at different places";
+}
+
+Automaton Learn(Subject& subject, const LearnerOptions& options) { return Learner(subject, options).Run(); }
+
+}  // namespace sinter::tracer

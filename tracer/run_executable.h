@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sinter/eager/tensor_impl.h"
+#include "sinter/runtime/executable.h"
+
+namespace sinter::tracer {
+
+/// Runs on tensors; outputs are new tensors in the program's layouts.
+std::vector<ImplPtr> RunExecutable(const Executable& executable, std::span<TensorImpl* const> inputs);
+
+}  // namespace sinter::tracer

@@ -1,0 +1,276 @@
+#include "sinter/tracer/static_core.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "sinter/codegen/cpu/backend.h"
+#include "sinter/codegen/optimize.h"
+#include "sinter/eager/grad_mode.h"
+#include "sinter/eager/tape.h"
+#include "sinter/graph/gradient.h"
+#include "sinter/graph/strings.h"
+#include "sinter/tracer/compiled_backward.h"
+#include "sinter/tracer/learner.h"
+#include "sinter/tracer/run_executable.h"
+#include "sinter/tracer/structure.h"
+
+namespace sinter::tracer {
+namespace {
+
+double Seconds(std::chrono::steady_clock::time_point from) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count(); }
+
+std::string TypesText(const std::vector<TensorType>& types) {
+  return Join(types, ", ", [](std::string* out, const TensorType& t) { StrAppend(out, TypeToString(t)); });
+}
+
+// A capture on a fresh session, started over while it finds cells that it writes.
+Automaton LearnFunction(CaptureSession& session, int turns) {
+  LearnerOptions options;
+  options.turns = turns;
+  for (int attempt = 0; attempt < 256; ++attempt) {
+    try {
+      Automaton a = Learn(session, options);
+      // A function without decisions ran once: the second run shows whether it does the same again.
+      if (a.runs == 1) {
+        std::vector<Segment> again = session.Run({});
+        if (!(again[0] == a.start))
+          throw Error(ErrorCode::kFailedPrecondition,
+                      StrCat("capture: the function is not deterministic: a second run gave other operations: ", Difference(a.start, again[0])));
+      }
+      return a;
+    } catch (const CaptureSession::Restart&) {
+    }
+  }
+  throw Error(ErrorCode::kResourceExhausted, "capture: the function writes more and more state");
+}
+
+}  // namespace
+
+StaticCore::StaticCore(std::vector<InputSpec> specs, StaticOptions options, std::vector<std::pair<std::string, Tensor>> names)
+    : specs_(std::move(specs)), options_(std::move(options)), names_(std::move(names)) {}
+
+std::string StaticCore::NameOf(const TensorImpl& cell, size_t index) const {
+  for (const auto& [name, t] : names_)
+    if (t.impl_ptr().get() == &cell) return name;
+  return StrCat("state.", index);
+}
+
+// The types that a call is captured for: those of the specs, whose symbols the call's sizes bind.
+std::vector<TensorType> StaticCore::TypesFor(const std::vector<Tensor>& arguments, DimEnv& hints) const {
+  if (!specs_.empty() && specs_.size() != arguments.size())
+    throw Error(ErrorCode::kInvalidArgument, StrCat(options_.name, ": ", specs_.size(), " InputSpecs for ", arguments.size(), " tensor arguments"));
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Tensor& t = arguments[i];
+    if (!t.defined()) throw Error(ErrorCode::kInvalidArgument, StrCat(options_.name, ": argument ", i, " is undefined"));
+    if (specs_.empty()) {
+      types.push_back(SymbolicTypeOf(t.impl()));
+      continue;
+    }
+    const TensorType& spec = specs_[i].type();
+    auto mismatch = [&](const std::string& why) {
+      throw Error(ErrorCode::kInvalidArgument, StrCat(options_.name, ": argument ", i, specs_[i].name().empty() ? "" : " '" + specs_[i].name() + "'", ": expected ",
+                                                      TypeToString(spec), ", got ", t.TypeString(), ": ", why));
+    };
+    if (t.dtype() != spec.dtype) mismatch("the element types differ; convert with .to()");
+    if (t.rank() != spec.rank()) mismatch(StrCat("the rank is ", t.rank(), ", expected ", spec.rank()));
+    const Shape shape = t.shape();
+    for (int d = 0; d < spec.rank(); ++d) {
+      const Dim want = spec.shape[d];
+      if (want.is_symbol() && !hints.Get(want)) {
+        try {
+          hints.Set(want, shape[d]);
+        } catch (const Error& e) {
+          mismatch(e.message());
+        }
+      }
+    }
+    for (int d = 0; d < spec.rank(); ++d)
+      if (const int64_t want = spec.shape[d].Eval(hints); want != shape[d])
+        mismatch(StrCat("dimension ", d, " is ", shape[d], ", but ",
+                        spec.shape[d].is_const() ? StrCat("it was declared as ", want, "; declare it kDynamic to allow other sizes")
+                                                 : StrCat(spec.shape[d].ToString(), " is ", want, " here")));
+    types.push_back(spec);
+  }
+  return types;
+}
+
+std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, const std::string& host_key, std::string* miss) const {
+  std::lock_guard lock(mutex_);
+  std::string why = "nothing is compiled yet";
+  for (const auto& e : entries_) {
+    if (e->host_key != host_key) {
+      why = StrCat("the host arguments are ", host_key, ", were ", e->host_key);
+    } else if (e->types != types) {
+      why = StrCat("the argument types are ", TypesText(types), ", were ", TypesText(e->types), "; an InputSpec with kDynamic sizes would serve both");
+    } else if (auto f = std::find_if(e->flags.begin(), e->flags.end(), [](const auto& f) { return *f.first != f.second; }); f != e->flags.end()) {
+      why = "a module was switched between train() and eval()";
+    } else {
+      bool same_cells = true;
+      for (size_t i = 0; i < e->externals.size(); ++i) {
+        const TensorImpl& cell = *e->externals[i].cell;
+        const TensorType& t = e->graph->body.params[static_cast<size_t>(e->graph->states[i].param)]->type;
+        same_cells = same_cells && SymbolicTypeOf(cell) == t && cell.requires_grad == e->graph->states[i].trainable;
+      }
+      if (same_cells) return e;
+      why = "a parameter or buffer changed its type or was frozen";
+    }
+  }
+  *miss = why;
+  return nullptr;
+}
+
+std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat, int turns) {
+  const auto start = std::chrono::steady_clock::now();
+  auto entry = std::make_shared<Entry>();
+  CaptureSession session(flat, types, hints);
+  Automaton automaton;
+  {
+    EnableGradGuard grad;  // what the function switches off itself stays off
+    automaton = LearnFunction(session, turns);
+  }
+  entry->host_key = host_key;
+  entry->types = types;
+  entry->flags = session.flags();
+  entry->externals = session.externals();
+  entry->pinned = session.pinned();
+  entry->final_grads = session.final_grads();
+  entry->runs = automaton.runs;
+  entry->verified_turns = automaton.verified_turns;
+  std::vector<std::string> arguments, cells;
+  for (size_t i = 0; i < types.size(); ++i) arguments.push_back(i < specs_.size() && !specs_[i].name().empty() ? specs_[i].name() : StrCat("arg", i));
+  for (size_t i = 0; i < entry->externals.size(); ++i) cells.push_back(NameOf(*entry->externals[i].cell, i));
+  entry->graph = BuildGraph(automaton, session, options_.name, arguments, cells);
+  entry->graph->numerics = options_.numerics;
+  const int left_grads = static_cast<int>(std::count_if(entry->final_grads.begin(), entry->final_grads.end(), [](const FinalGrad& g) { return !g.cleared; }));
+  entry->num_results = entry->graph->num_outputs - left_grads;
+  entry->capture_seconds = Seconds(start);
+
+  const auto compile = std::chrono::steady_clock::now();
+  std::unique_ptr<Graph> optimized = entry->graph->Clone();
+  codegen::Optimize(*optimized);
+  codegen::CompileOptions o;
+  o.fusion.enabled = options_.fuse;
+  o.backend = codegen::CpuBackend();
+  o.unverified_trips = false;
+  entry->executable = codegen::Compile(*optimized, o, &entry->report);
+  entry->compile_seconds = Seconds(compile);
+  return entry;
+}
+
+std::shared_ptr<Entry> StaticCore::Prepare(const std::vector<Tensor>& arguments, const std::string& host_key, const FlatFunction& flat) {
+  DimEnv hints;
+  std::vector<TensorType> types = TypesFor(arguments, hints);
+  std::string miss;
+  if (auto e = Find(types, host_key, &miss)) return e;
+  std::lock_guard capture(capture_mutex_);
+  if (auto e = Find(types, host_key, &miss)) return e;
+  std::shared_ptr<Entry> e = Capture(std::move(types), hints, host_key, flat, 64);
+  std::lock_guard lock(mutex_);
+  log_.push_back(StrCat("compiled entry ", entries_.size(), ": ", miss));
+  if (static_cast<int>(entries_.size()) >= options_.max_entries) {
+    auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a->last_used < b->last_used; });
+    log_.push_back(StrCat("dropped the least used of ", entries_.size(), " entries (", TypesText((*oldest)->types), "): max_entries is ", options_.max_entries));
+    entries_.erase(oldest);
+  }
+  entries_.push_back(e);
+  return e;
+}
+
+std::shared_ptr<Entry> StaticCore::PrepareFromSpecs(size_t num_arguments, const FlatFunction& flat) {
+  if (specs_.size() != num_arguments)
+    throw Error(ErrorCode::kFailedPrecondition, StrCat(options_.name, ": compiling without a call needs an InputSpec for each of the ", num_arguments, " arguments, got ", specs_.size()));
+  std::vector<TensorType> types;
+  for (const InputSpec& s : specs_) types.push_back(s.type());
+  std::string miss;
+  std::lock_guard capture(capture_mutex_);
+  if (auto e = Find(types, "", &miss)) return e;
+  std::shared_ptr<Entry> e = Capture(std::move(types), DimEnv(), "", flat, 64);
+  std::lock_guard lock(mutex_);
+  log_.push_back(StrCat("compiled entry ", entries_.size(), ": asked for"));
+  entries_.push_back(e);
+  return e;
+}
+
+std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const std::string& host_key, const FlatFunction& flat) {
+  // Inside another capture the function itself is part of that capture.
+  if (Recorder::Current() != nullptr) return flat(arguments);
+  std::shared_ptr<Entry> e = Prepare(arguments, host_key, flat);
+  e->last_used = ++clock_;
+  for (;;) {
+    try {
+      return RunEntry(e, arguments);
+    } catch (const TripLimit&) {
+      // A loop went beyond the turns that were compared with the function: compare more, then run again. Nothing was committed.
+      DimEnv hints;
+      std::vector<TensorType> types = TypesFor(arguments, hints);
+      std::lock_guard capture(capture_mutex_);
+      std::shared_ptr<Entry> longer = Capture(std::move(types), hints, host_key, flat, static_cast<int>(e->verified_turns) * 16);
+      std::lock_guard lock(mutex_);
+      log_.push_back(StrCat("a loop ran more than ", e->verified_turns, " turns: verified up to ", longer->verified_turns));
+      auto at = std::find(entries_.begin(), entries_.end(), e);
+      if (at != entries_.end()) *at = longer;
+      e = longer;
+    }
+  }
+}
+
+std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments) {
+  Entry& entry = *shared;
+  std::vector<TensorImpl*> inputs;
+  bool wants = false;
+  for (const Tensor& t : arguments) inputs.push_back(&t.impl());
+  for (const External& e : entry.externals) inputs.push_back(e.cell.get());
+  for (const TensorImpl* t : inputs) wants |= t->requires_grad;
+  std::vector<ImplPtr> outputs = RunExecutable(*entry.executable, inputs);
+
+  // From here on nothing throws: results, then state, then gradients are put in place.
+  std::vector<Tensor> results;
+  for (int i = 0; i < entry.num_results; ++i) results.emplace_back(outputs[static_cast<size_t>(i)]);
+  const bool differentiable = wants && GradEnabled();
+  std::unique_ptr<CompiledBackward> backward;
+  if (differentiable) backward = CompiledBackward::Make(shared, inputs, outputs);
+  for (size_t s = 0; s < entry.graph->states.size(); ++s) {
+    const StateSlot& slot = entry.graph->states[s];
+    if (slot.result < 0) continue;
+    Tensor cell(entry.externals[s].cell);
+    cell.set_data(Tensor(std::move(outputs[static_cast<size_t>(slot.result)])));
+  }
+  size_t grad = static_cast<size_t>(entry.num_results);
+  for (const FinalGrad& g : entry.final_grads) {
+    TensorImpl& cell = *entry.externals[static_cast<size_t>(g.external)].cell;
+    cell.grad = g.cleared ? ImplPtr() : outputs[grad++];
+  }
+  if (backward) CompiledBackward::Attach(std::move(backward), inputs, results);
+  return results;
+}
+
+std::vector<std::shared_ptr<Entry>> StaticCore::entries() const {
+  std::lock_guard lock(mutex_);
+  return entries_;
+}
+
+void StaticCore::Clear() {
+  std::lock_guard lock(mutex_);
+  entries_.clear();
+  log_.clear();
+}
+
+std::string StaticCore::Explain() const {
+  std::lock_guard lock(mutex_);
+  std::string s;
+  for (const std::string& l : log_) StrAppend(&s, l, "\n");
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& e = *entries_[i];
+    StrAppend(&s, "entry ", i, ": ", TypesText(e.types), e.host_key.empty() ? "" : StrCat(" host ", e.host_key), "\n  captured in ", e.runs, " run(s), ",
+              static_cast<int64_t>(e.capture_seconds * 1e6), " us; compiled in ", static_cast<int64_t>(e.compile_seconds * 1e6), " us\n  ", e.report.nodes,
+              " nodes in ", e.report.kernels, " fused kernels and ", e.report.structured, " library kernels\n");
+    for (const StateSlot& st : e.graph->states) StrAppend(&s, "  state '", st.name, "'", st.result >= 0 ? " (written)" : "", "\n");
+    for (const GuardedCond& g : e.graph->guards) StrAppend(&s, "  guard ", g.condition.ToString(), ": ", g.message, g.location.empty() ? "" : StrCat(" at ", g.location), "\n");
+    for (const std::string& p : e.pinned) StrAppend(&s, "  pinned size ", p, "\n");
+    for (const auto& r : e.report.refusals) StrAppend(&s, "  not inlined: ", r.reason, "\n");
+  }
+  return s;
+}
+
+}  // namespace sinter::tracer

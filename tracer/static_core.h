@@ -1,0 +1,87 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "sinter/codegen/compile.h"
+#include "sinter/eager/tensor.h"
+#include "sinter/runtime/executable.h"
+#include "sinter/tracer/capture_run.h"
+#include "sinter/tracer/input_spec.h"
+
+namespace sinter {
+
+struct StaticOptions {
+  /// How exactly compiled results must equal eager ones.
+  Numerics numerics = Numerics::kDefault;
+  /// Any size along kDynamic dimensions; more entries than this (other host arguments, flags) replace the least used.
+  int max_entries = 16;
+  /// false: one kernel per op, for comparison.
+  bool fuse = true;
+  /// Name of the program in prints and files.
+  std::string name = "main";
+};
+
+namespace tracer {
+
+/// One captured and compiled program.
+struct Entry {
+  std::string host_key;                                         ///< host arguments
+  std::vector<TensorType> types;                                ///< of the arguments
+  std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;  ///< training flags that the capture read
+  bool grad_mode = true;
+  std::unique_ptr<Graph> graph;                                 ///< as captured
+  std::shared_ptr<const Executable> executable;
+  codegen::CompileReport report;
+  std::vector<External> externals;                              ///< by state of the graph
+  std::vector<std::string> pinned;
+  std::vector<FinalGrad> final_grads;
+  int num_results = 0;
+  int64_t verified_turns = 0;
+  int runs = 0;                                                 ///< of the function, to capture it
+  double capture_seconds = 0, compile_seconds = 0;
+  uint64_t last_used = 0;
+  std::mutex backward_mutex;
+  std::map<std::vector<bool>, std::shared_ptr<const Executable>> backward;  ///< by which inputs want a gradient; made when needed
+};
+
+/// What is behind a StaticFunction whatever its signature. Calls from many threads are fine as far as the state they share allows.
+class StaticCore {
+ public:
+  StaticCore(std::vector<InputSpec> specs, StaticOptions options, std::vector<std::pair<std::string, Tensor>> names);
+
+  /// Results of the function. `flat` runs the function itself, with host arguments bound; `host_key` tells those apart.
+  std::vector<Tensor> Call(const std::vector<Tensor>& arguments, const std::string& host_key, const FlatFunction& flat);
+  /// The entry for these arguments, captured and compiled now if need be.
+  std::shared_ptr<Entry> Prepare(const std::vector<Tensor>& arguments, const std::string& host_key, const FlatFunction& flat);
+  /// The same from the specs alone.
+  std::shared_ptr<Entry> PrepareFromSpecs(size_t num_arguments, const FlatFunction& flat);
+
+  std::vector<std::shared_ptr<Entry>> entries() const;
+  void Clear();
+  std::string Explain() const;
+  const StaticOptions& options() const { return options_; }
+  const std::vector<std::pair<std::string, Tensor>>& names() const { return names_; }
+
+ private:
+  std::vector<TensorType> TypesFor(const std::vector<Tensor>& arguments, DimEnv& hints) const;
+  std::shared_ptr<Entry> Find(const std::vector<TensorType>& types, const std::string& host_key, std::string* miss) const;
+  std::shared_ptr<Entry> Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat, int turns);
+  std::vector<Tensor> RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments);
+  std::string NameOf(const TensorImpl& cell, size_t index) const;
+
+  std::vector<InputSpec> specs_;
+  StaticOptions options_;
+  std::vector<std::pair<std::string, Tensor>> names_;
+  mutable std::mutex mutex_;        // entries_, log_
+  std::mutex capture_mutex_;        // one capture at a time
+  std::vector<std::shared_ptr<Entry>> entries_;
+  std::vector<std::string> log_;
+  std::atomic<uint64_t> clock_{0};
+};
+
+}  // namespace tracer
+}  // namespace sinter
