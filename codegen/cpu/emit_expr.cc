@@ -114,14 +114,21 @@ llvm::Value* KernelEmitter::Define(const Expr& e, size_t depth, int lanes) {
   }
 }
 
-int KernelEmitter::NodeCount(const Expr& e) {
+int KernelEmitter::NodeCount(std::span<const Expr> roots) {
   std::unordered_set<const ExprNode*> seen;
   auto visit = [&](auto& self, const Expr& x) -> void {
     if (!seen.insert(x.get()).second) return;
     for (const Expr& a : x->args) self(self, a);
   };
-  visit(visit, e);
+  for (const Expr& e : roots) visit(visit, e);
   return static_cast<int>(seen.size());
+}
+
+int KernelEmitter::NodeCount(std::span<const KernelStage> stages) {
+  std::vector<Expr> roots;
+  for (const KernelStage& s : stages)
+    for (const KernelStore& store : s.stores) roots.push_back(store.value);
+  return NodeCount(roots);
 }
 
 }  // namespace sinter::codegen::cpu

@@ -1,4 +1,5 @@
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
 
@@ -103,26 +104,48 @@ llvm::Value* KernelEmitter::VectorLoad(const ExprNode& load, size_t depth) {
   const Expr offset = Offset(buffer, {load.args.data(), rank});
   const std::optional<Dim> step = LaneStep(offset);
   const bool contiguous = step && *step == Dim(1);
-  const bool one_predicate = load.predicated && !VariesByLane(load.args.back());
+  const bool one_predicate = load.predicated && contiguous && !VariesByLane(load.args.back());
   const llvm::Align align(ItemSize(t));
-  Value* mask = lanes->mask;
-  if (load.predicated && !(contiguous && one_predicate)) {
-    Value* predicate = Vector(load.args.back());
-    mask = mask == nullptr ? predicate : At(depth).CreateAnd(mask, predicate);
-  }
+  Value* predicate = load.predicated ? (one_predicate ? Scalar(load.args.back()) : Vector(load.args.back())) : nullptr;
   Value* zero = llvm::Constant::getNullValue(type);
-  if (!contiguous) {
-    Value* addresses = Addresses(buffer, offset, depth);
+  if (contiguous) {
+    Value* base = Scalar(offset);
     Builder& b = At(depth);
-    return FromMemory(b, t, b.CreateMaskedGather(type, addresses, align, mask, zero));
+    Value* address = Address(b, buffer, base);
+    if (one_predicate) address = b.CreateSelect(predicate, address, Zeros());
+    return ForLanes(depth, [&](Builder& at, Value* mask) -> Value* {
+      if (predicate != nullptr && !one_predicate) mask = mask == nullptr ? predicate : at.CreateAnd(mask, predicate);
+      Value* v = mask == nullptr ? static_cast<Value*>(at.CreateAlignedLoad(type, address, align)) : at.CreateMaskedLoad(type, address, align, mask, zero);
+      return FromMemory(at, t, v);
+    });
   }
-  Value* base = Scalar(offset);
-  Value* predicate = one_predicate ? Scalar(load.args.back()) : nullptr;
-  Builder& b = At(depth);
-  Value* address = Address(b, buffer, base);
-  if (predicate != nullptr) address = b.CreateSelect(predicate, address, Zeros());
-  Value* v = mask == nullptr ? static_cast<Value*>(b.CreateAlignedLoad(type, address, align)) : b.CreateMaskedLoad(type, address, align, mask, zero);
-  return FromMemory(b, t, v);
+  Value* addresses = Addresses(buffer, offset, depth);
+  return ForLanes(depth, [&](Builder& at, Value* mask) {
+    if (predicate != nullptr) mask = mask == nullptr ? predicate : at.CreateAnd(mask, predicate);
+    return FromMemory(at, t, at.CreateMaskedGather(type, addresses, align, mask, zero));
+  });
+}
+
+llvm::Value* KernelEmitter::ForLanes(size_t depth, const std::function<Value*(Builder&, Value* mask)>& access) {
+  const Lanes* lanes = ActiveLanes();
+  if (lanes->whole == nullptr) return access(At(depth), lanes->mask);
+  llvm::BasicBlock* all = llvm::BasicBlock::Create(context_, "all", function_);
+  llvm::BasicBlock* some = llvm::BasicBlock::Create(context_, "some", function_);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "after", function_);
+  At(depth).CreateCondBr(lanes->whole, all, some, llvm::MDBuilder(context_).createBranchWeights(1000, 1));
+  b_.SetInsertPoint(all);
+  Value* v = access(b_, nullptr);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(some);
+  Value* mask = b_.CreateICmpSLT(Iota(lanes->count), b_.CreateVectorSplat(static_cast<unsigned>(lanes->count), lanes->left));
+  Value* w = access(b_, mask);
+  b_.CreateBr(after);
+  chain_[depth]->block = after;
+  if (v->getType()->isVoidTy()) return nullptr;
+  llvm::PHINode* phi = At(depth).CreatePHI(v->getType(), 2);
+  phi->addIncoming(v, all);
+  phi->addIncoming(w, some);
+  return phi;
 }
 
 void KernelEmitter::Store(const KernelStore& store, Value* value) {
@@ -147,14 +170,15 @@ void KernelEmitter::Store(const KernelStore& store, Value* value) {
   const std::optional<Dim> step = LaneStep(offset);
   if (!step || !(*step == Dim(1))) {
     Value* addresses = Addresses(store.buffer, offset, Top());
-    Here().CreateMaskedScatter(value, addresses, align, lanes->mask);
+    ForLanes(Top(), [&](Builder& b, Value* mask) { return b.CreateMaskedScatter(value, addresses, align, mask); });
     return;
   }
   Value* at = Scalar(offset);
-  Builder& b = Here();
-  Value* address = Address(b, store.buffer, at);
-  if (lanes->mask == nullptr) b.CreateAlignedStore(value, address, align);
-  else b.CreateMaskedStore(value, address, align, lanes->mask);
+  Value* address = Address(Here(), store.buffer, at);
+  ForLanes(Top(), [&](Builder& b, Value* mask) -> Value* {
+    if (mask == nullptr) return b.CreateAlignedStore(value, address, align);
+    return b.CreateMaskedStore(value, address, align, mask);
+  });
 }
 
 }  // namespace sinter::codegen::cpu

@@ -15,6 +15,13 @@ namespace {
 constexpr int64_t kMaxUnrolled = 32;      // values of a reduction that is written out in full
 constexpr int64_t kMaxUnrolledNodes = 512;
 constexpr int kMaxDepth = 56;             // of the binary counter: 2^63 / 1024 blocks
+constexpr int kFreeLanes = 64;            // of reductions whose result doesn't depend on the order
+
+// Whether any order of combination gives the same bits.
+bool IsOrderFree(const ExprNode& n) {
+  if (n.reduce == ReduceKind::kContract) return false;
+  return !IsFloating(n.dtype) || n.reduce == ReduceKind::kMax || n.reduce == ReduceKind::kMin;
+}
 
 }  // namespace
 
@@ -47,8 +54,7 @@ llvm::Value* KernelEmitter::EmitReduce(const Expr& e, size_t depth, int lanes) {
 llvm::Value* KernelEmitter::Choose(const Reduction& r) {
   const bool contract = r.node.reduce == ReduceKind::kContract;
   const bool by_lane = !contract && ActiveLanes() == nullptr;
-  int64_t nodes = 0;
-  for (const Expr& a : r.node.args) nodes += NodeCount(a);
+  const int64_t nodes = NodeCount(r.node.args);
   const bool short_enough = r.least == r.most && r.most <= kMaxUnrolled && r.most * nodes <= kMaxUnrolledNodes;
   if (short_enough && (!by_lane || r.most <= 4)) return Unrolled(r);
   if (contract) return Contract(r);
@@ -97,16 +103,30 @@ KernelEmitter::Position KernelEmitter::NextPosition(const Reduction& r, std::spa
 }
 
 // Combines up to 16 lanes of the tree: l with l + 8, then 4, 2, 1. Absent lanes hold the identity, which changes nothing.
-llvm::Value* KernelEmitter::Fold(const ExprNode& n, std::vector<Value*> lanes) {
+llvm::Value* KernelEmitter::FoldUnrolled(const ExprNode& n, std::vector<Value*> lanes) {
   for (size_t half = kReduceLanes / 2; half > 0; half /= 2)
     for (size_t l = 0; l < half; ++l)
       if (l + half < lanes.size()) lanes[l] = EmitAccumulate(Here(), n.reduce, n.dtype, lanes[l], lanes[l + half]);
   return lanes[0];
 }
 
+// The same in memory, as loops: it runs once in 1024 values, and its code would be the larger part of the kernel.
+llvm::Value* KernelEmitter::FoldPartials(const Reduction& r, Value* partials) {
+  Value* half = I64(kReduceLanes / 2);
+  Open halves = OpenLoop({}, I64(1), I64(kReduceLanes), std::span(&half, 1));
+  Open lanes = OpenLoop({}, I64(0), halves.carried[0]);
+  Value* low = LoadPartial(r, partials, lanes.index);
+  Value* high = LoadPartial(r, partials, Here().CreateAdd(lanes.index, halves.carried[0]));
+  StorePartial(r, partials, lanes.index, EmitAccumulate(Here(), r.node.reduce, r.node.dtype, low, high));
+  CloseLoop(lanes, Step(lanes.index, 1));
+  Value* next = Here().CreateLShr(halves.carried[0], I64(1));
+  CloseLoop(halves, Here().CreateShl(halves.index, I64(1)), std::span(&next, 1));
+  return LoadPartial(r, partials, I64(0));
+}
+
 llvm::Value* KernelEmitter::FoldLanes(const ExprNode& n, Value* v) {
   Builder& b = Here();
-  for (int half = kReduceLanes / 2; half > 0; half /= 2) {
+  for (int half = LanesOf(v) / 2; half > 0; half /= 2) {
     std::vector<int> low, high;
     for (int i = 0; i < half; ++i) low.push_back(i), high.push_back(i + half);
     v = EmitAccumulate(b, n.reduce, n.dtype, b.CreateShuffleVector(v, low), b.CreateShuffleVector(v, high));
@@ -139,7 +159,7 @@ llvm::Value* KernelEmitter::Unrolled(const Reduction& r) {
     }
     CloseBlock(block);
   }
-  return contract ? acc : Fold(n, std::move(lanes));
+  return contract ? acc : FoldUnrolled(n, std::move(lanes));
 }
 
 llvm::Value* KernelEmitter::Contract(const Reduction& r) {
@@ -188,8 +208,25 @@ llvm::Value* KernelEmitter::Tree(const Reduction& r, const EmitBlock& block) {
   return FinishBlocks(r, stack, Here().CreateLShr(Step(r.total, kReduceBlock - 1), I64(10)));
 }
 
+// One accumulator, where the order doesn't matter.
+llvm::Value* KernelEmitter::OneByOne(const Reduction& r) {
+  const ExprNode& n = r.node;
+  std::vector<Value*> carried = {Identity(n, r.lanes)};
+  const Position start = Start(r);
+  carried.insert(carried.end(), start.begin(), start.end());
+  Open loop = OpenLoop(r.vars, I64(0), r.total, carried);
+  const std::vector<Value*> now(loop.carried.begin(), loop.carried.end());
+  BindPosition(r, loop.index, std::span(now).subspan(1));
+  Value* v = Get(n.args[0], r.lanes);
+  std::vector<Value*> next = {EmitAccumulate(Here(), n.reduce, n.dtype, now[0], v)};
+  const Position after = NextPosition(r, std::span(now).subspan(1), 1);
+  next.insert(next.end(), after.begin(), after.end());
+  return CloseLoop(loop, Step(loop.index, 1), next)[0];
+}
+
 llvm::Value* KernelEmitter::ByResult(const Reduction& r) {
   const ExprNode& n = r.node;
+  if (IsOrderFree(n)) return OneByOne(r);
   Value* partial = Alloca(WithLanes(MemoryType(context_, n.dtype), r.lanes), "partial", kReduceLanes);
   return Tree(r, [&](Value* from, Value* to, const Position& at) -> BlockResult {
     for (int l = 0; l < kReduceLanes; ++l) StorePartial(r, partial, I64(l), Identity(n, r.lanes));
@@ -202,43 +239,44 @@ llvm::Value* KernelEmitter::ByResult(const Reduction& r) {
     StorePartial(r, partial, lane, EmitAccumulate(Here(), n.reduce, n.dtype, acc, v));
     const Position next = NextPosition(r, now, 1);
     Position after = CloseLoop(loop, Step(loop.index, 1), next);
-    std::vector<Value*> lanes;
-    for (int l = 0; l < kReduceLanes; ++l) lanes.push_back(LoadPartial(r, partial, I64(l)));
-    return {Fold(n, std::move(lanes)), std::move(after)};
+    return {FoldPartials(r, partial), std::move(after)};
   });
 }
 
 llvm::Value* KernelEmitter::ByLane(const Reduction& r) {
   const ExprNode& n = r.node;
   const int lane_var = r.vars.back();
+  const bool free = IsOrderFree(n) && r.vars.size() == 1 && r.most >= 2 * kReduceLanes;
+  const int count = free ? kFreeLanes : kReduceLanes;
   auto turn = [&](Value* k, std::span<Value* const> at, Value* mask, Value* acc) {
-    chain_.back()->lanes = Lanes{lane_var, kReduceLanes, mask};
+    chain_.back()->lanes = Lanes{lane_var, count, mask};
     BindPosition(r, k, at);
     Value* v = Vector(n.args[0]);
     Value* next = EmitAccumulate(Here(), n.reduce, n.dtype, acc, v);
     return mask == nullptr ? next : Here().CreateSelect(mask, next, acc);
   };
-  return Tree(r, [&](Value* from, Value* to, const Position& at) -> BlockResult {
-    Value* whole = Here().CreateAdd(from, b_.CreateAnd(b_.CreateSub(to, from), I64(-kReduceLanes)));
-    std::vector<Value*> carried = {Identity(n, kReduceLanes)};
+  auto block = [&](Value* from, Value* to, const Position& at) -> BlockResult {
+    Value* whole = Here().CreateAdd(from, b_.CreateAnd(b_.CreateSub(to, from), I64(-count)));
+    std::vector<Value*> carried = {Identity(n, count)};
     carried.insert(carried.end(), at.begin(), at.end());
     Open loop = OpenLoop(r.vars, from, whole, carried);
     const std::vector<Value*> now(loop.carried.begin(), loop.carried.end());
     std::vector<Value*> next = {turn(loop.index, std::span(now).subspan(1), nullptr, now[0])};
-    const Position moved = NextPosition(r, std::span(now).subspan(1), kReduceLanes);
+    const Position moved = NextPosition(r, std::span(now).subspan(1), count);
     next.insert(next.end(), moved.begin(), moved.end());
-    std::vector<Value*> after = CloseLoop(loop, Step(loop.index, kReduceLanes), next);
+    std::vector<Value*> after = CloseLoop(loop, Step(loop.index, count), next);
     Value* acc = after[0];
     // Only a single loop has a rest: the others run over rows of whole vectors.
-    if (r.vars.size() == 1 && !ProvablyDivisible(n.loops[0].extent, Dim(kReduceLanes))) {
+    if (r.vars.size() == 1 && !ProvablyDivisible(n.loops[0].extent, Dim(count))) {
       Open rest = OpenBlock(Here().CreateICmpSLT(whole, to), r.vars);
-      Value* left = Here().CreateVectorSplat(kReduceLanes, b_.CreateSub(to, whole));
-      Value* mask = Here().CreateICmpSLT(Iota(kReduceLanes), left);
+      Value* left = Here().CreateVectorSplat(static_cast<unsigned>(count), b_.CreateSub(to, whole));
+      Value* mask = Here().CreateICmpSLT(Iota(count), left);
       Value* inside[] = {turn(whole, {}, mask, acc)};
       acc = CloseBlock(rest, inside, std::span(&acc, 1))[0];
     }
     return {FoldLanes(n, acc), Position(after.begin() + 1, after.end())};
-  });
+  };
+  return free ? block(I64(0), r.total, {}).value : Tree(r, block);
 }
 
 // Adds a block's result to the binary counter: as many entries are combined with it as the block's number has ones at its end.

@@ -6,6 +6,16 @@
 
 // The outer domain, the stages of one point, and lanes over loops.
 namespace sinter::codegen::cpu {
+namespace {
+
+constexpr int kSmallBody = 24;   // nodes of expressions
+constexpr int kLargeBody = 60;   // from here on, one body does whole and partial vectors: half the code
+
+bool HasReduction(const Expr& e) {
+  return e.kind() == ExprKind::kReduce || std::any_of(e->args.begin(), e->args.end(), HasReduction);
+}
+
+}  // namespace
 
 // Lanes run over outer points only where every stage does so; local buffers are then one value by lane.
 bool KernelEmitter::AllStagesOuter() const {
@@ -17,7 +27,14 @@ bool KernelEmitter::AllStagesOuter() const {
   return true;
 }
 
-int KernelEmitter::LaneCount(std::span<const KernelStage>) const { return width_; }
+// Small bodies with reductions get several vectors at a time: each row of memory is then used for longer, and chains of dependent
+// operations run side by side.
+int KernelEmitter::LaneCount(std::span<const KernelStage> stages) const {
+  bool reduces = false;
+  for (const KernelStage& s : stages)
+    for (const KernelStore& store : s.stores) reduces |= HasReduction(store.value);
+  return reduces && NodeCount(stages) <= kSmallBody ? std::min(kMaxLanes, 4 * width_) : width_;
+}
 
 void KernelEmitter::OuterDomain() {
   Value* begin = function_->getArg(2);
@@ -58,7 +75,7 @@ void KernelEmitter::OuterDomain() {
 
 void KernelEmitter::Points(Value* begin, Value* end) {
   const int var = k_.outer.back().id;
-  if (outer_lanes_) return LaneLoop(var, begin, end, LaneCount(k_.stages), [&] { Stages(); });
+  if (outer_lanes_) return LaneLoop(var, begin, end, k_.stages, [&] { Stages(); });
   Open loop = OpenLoop({var}, begin, end);
   Bind(var, loop.index);
   Stages();
@@ -78,7 +95,7 @@ void KernelEmitter::Stage(const KernelStage& s, size_t inner) {
   if (inner == s.inner.size()) return Stores(s);
   const LoopVar& l = s.inner[inner];
   Value* extent = SizeValue(l.extent);
-  if (s.vector == VectorAxis::kInner && inner + 1 == s.inner.size()) return LaneLoop(l.id, I64(0), extent, LaneCount({&s, 1}), [&] { Stores(s); });
+  if (s.vector == VectorAxis::kInner && inner + 1 == s.inner.size()) return LaneLoop(l.id, I64(0), extent, {&s, 1}, [&] { Stores(s); });
   Open loop = OpenLoop({l.id}, I64(0), extent);
   Bind(l.id, loop.index);
   Stage(s, inner + 1);
@@ -92,11 +109,21 @@ void KernelEmitter::Stores(const KernelStage& s) {
   for (size_t i = 0; i < s.stores.size(); ++i) Store(s.stores[i], values[i]);
 }
 
-void KernelEmitter::LaneLoop(int var, Value* lo, Value* hi, int lanes, const std::function<void()>& body) {
+void KernelEmitter::LaneLoop(int var, Value* lo, Value* hi, std::span<const KernelStage> stages, const std::function<void()>& body) {
+  const int lanes = LaneCount(stages), nodes = NodeCount(stages);
   Value* whole = Here().CreateAdd(lo, b_.CreateAnd(b_.CreateSub(hi, lo), I64(-lanes)));
   auto* constant_lo = llvm::dyn_cast<llvm::ConstantInt>(lo);
   auto* constant_whole = llvm::dyn_cast<llvm::ConstantInt>(whole);
   auto* constant_hi = llvm::dyn_cast<llvm::ConstantInt>(hi);
+  if (nodes >= kLargeBody && !(constant_whole && constant_hi && constant_whole->getSExtValue() == constant_hi->getSExtValue())) {
+    Open loop = OpenLoop({var}, lo, hi);
+    Value* left = Here().CreateSub(hi, loop.index);
+    chain_.back()->lanes = Lanes{var, lanes, nullptr, Here().CreateICmpSGE(left, I64(lanes)), left};
+    Bind(var, loop.index);
+    body();
+    CloseLoop(loop, Step(loop.index, lanes));
+    return;
+  }
   const bool no_loop = constant_lo && constant_whole && constant_lo->getSExtValue() == constant_whole->getSExtValue();
   if (!no_loop) {
     Open loop = OpenLoop({var}, lo, whole);

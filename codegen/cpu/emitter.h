@@ -36,7 +36,10 @@ class KernelEmitter {
   struct Lanes {
     int var = -1;
     int count = 0;
-    Value* mask = nullptr;  ///< lanes that exist; null: all
+    Value* mask = nullptr;  ///< lanes that exist; null: all, or as below
+    /// In a loop whose one body also does the rest: whether all lanes exist, and how many are left.
+    Value* whole = nullptr;
+    Value* left = nullptr;
   };
 
   struct Level {
@@ -92,7 +95,8 @@ class KernelEmitter {
   Value* Splat(Value* scalar, size_t depth, int lanes);
   Value* Iota(int lanes, int64_t step = 1);
   Value* Define(const Expr& e, size_t depth, int lanes);
-  int NodeCount(const Expr& e);
+  static int NodeCount(std::span<const Expr> roots);
+  static int NodeCount(std::span<const KernelStage> stages);
 
   // emit_memory.cc: loads and stores.
   Expr Offset(int buffer, std::span<const Expr> position);
@@ -101,6 +105,8 @@ class KernelEmitter {
   Value* Zeros();
   /// The distance of neighbouring lanes of an offset, if there is one and it is known here.
   std::optional<Dim> LaneStep(const Expr& offset);
+  /// Emits an access of the active lanes, given the mask of lanes that exist (null: all), at a depth; the access may be written twice.
+  Value* ForLanes(size_t depth, const std::function<Value*(Builder&, Value* mask)>& access);
   Value* ScalarLoad(const ExprNode& load, size_t depth);
   Value* VectorLoad(const ExprNode& load, size_t depth);
   /// Addresses of all lanes, for what isn't contiguous.
@@ -134,7 +140,9 @@ class KernelEmitter {
   void BindPosition(const Reduction& r, Value* k, std::span<Value* const> at);
   Position NextPosition(const Reduction& r, std::span<Value* const> at, int64_t step);
   Value* FoldLanes(const ExprNode& n, Value* v);
-  Value* Fold(const ExprNode& n, std::vector<Value*> lanes);
+  Value* FoldUnrolled(const ExprNode& n, std::vector<Value*> lanes);
+  Value* FoldPartials(const Reduction& r, Value* partials);
+  Value* OneByOne(const Reduction& r);
   void PushBlock(const Reduction& r, Value* stack, Value* block, Value* result);
   Value* FinishBlocks(const Reduction& r, Value* stack, Value* blocks);
   Value* LoadPartial(const Reduction& r, Value* base, Value* index);
@@ -148,8 +156,8 @@ class KernelEmitter {
   void Stages();
   void Stage(const KernelStage& s, size_t inner);
   void Stores(const KernelStage& s);
-  /// Runs `body` for lo <= var < hi, `lanes` at a time; the rest with a mask.
-  void LaneLoop(int var, Value* lo, Value* hi, int lanes, const std::function<void()>& body);
+  /// Runs `body`, which emits `stages`, for lo <= var < hi with lanes over var; what doesn't fill a vector runs with a mask.
+  void LaneLoop(int var, Value* lo, Value* hi, std::span<const KernelStage> stages, const std::function<void()>& body);
   int LaneCount(std::span<const KernelStage> stages) const;
 
   const Kernel& k_;
