@@ -58,8 +58,12 @@ void ForEachLoad(const Expr& e, Fn fn) {
 }
 
 bool HasReduce(const Expr& e) {
-  if (e.kind() == ExprKind::kReduce) return true;
-  return std::any_of(e->args.begin(), e->args.end(), HasReduce);
+  std::unordered_set<const ExprNode*> seen;
+  auto visit = [&](auto& self, const Expr& x) -> bool {
+    if (!seen.insert(x.get()).second) return false;
+    return x.kind() == ExprKind::kReduce || std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return self(self, a); });
+  };
+  return visit(visit, e);
 }
 
 struct Stage {

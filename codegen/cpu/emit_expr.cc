@@ -7,6 +7,28 @@
 // Expressions: where each is computed, and as one value or one per lane.
 namespace sinter::codegen::cpu {
 
+const ExprNode* KernelEmitter::Representative(const Expr& e) {
+  if (auto it = representatives_.find(e.get()); it != representatives_.end()) return it->second;
+  std::vector<const ExprNode*> args;
+  for (const Expr& a : e->args) args.push_back(Representative(a));
+  auto equal = [&](const ExprNode& x) {
+    if (x.kind != e->kind || x.dtype != e->dtype || x.predicated != e->predicated || x.reduce != e->reduce || x.index != e->index) return false;
+    if (x.bits != e->bits || !(x.dim == e->dim) || x.args.size() != args.size() || x.loops.size() != e->loops.size()) return false;
+    for (size_t i = 0; i < args.size(); ++i)
+      if (representatives_.at(x.args[i].get()) != args[i]) return false;
+    for (size_t i = 0; i < x.loops.size(); ++i)
+      if (x.loops[i].id != e->loops[i].id || !(x.loops[i].extent == e->loops[i].extent)) return false;
+    return true;
+  };
+  const ExprNode* found = nullptr;
+  auto [from, to] = by_hash_.equal_range(e->hash);
+  for (auto it = from; it != to && found == nullptr; ++it)
+    if (equal(*it->second)) found = it->second;
+  if (found == nullptr) by_hash_.emplace(e->hash, found = e.get());
+  keep_.push_back(e);
+  return representatives_.emplace(e.get(), found).first->second;
+}
+
 const std::vector<int>& KernelEmitter::Free(const Expr& e) {
   if (auto it = free_.find(e.get()); it != free_.end()) return it->second;
   std::vector<int> vars;
@@ -50,10 +72,11 @@ bool KernelEmitter::VariesByLane(const Expr& e) {
 
 llvm::Value* KernelEmitter::Scalar(const Expr& e) {
   const size_t depth = Depth(e);
+  const ExprNode* node = Representative(e);
   auto& known = chain_[depth]->scalars;
-  if (auto it = known.find(e); it != known.end()) return it->second;
+  if (auto it = known.find(node); it != known.end()) return it->second;
   Value* v = Define(e, depth, 0);
-  chain_[depth]->scalars[e] = v;
+  chain_[depth]->scalars[node] = v;
   return v;
 }
 
@@ -62,10 +85,11 @@ llvm::Value* KernelEmitter::Vector(const Expr& e) {
   SINTER_CHECK(lanes != nullptr, "a vector outside of lanes");
   const size_t depth = Depth(e);
   if (!VariesByLane(e)) return Splat(Scalar(e), depth, lanes->count);
+  const ExprNode* node = Representative(e);
   auto& known = chain_[depth]->vectors;
-  if (auto it = known.find(e); it != known.end()) return it->second;
+  if (auto it = known.find(node); it != known.end()) return it->second;
   Value* v = Define(e, depth, lanes->count);
-  chain_[depth]->vectors[e] = v;
+  chain_[depth]->vectors[node] = v;
   return v;
 }
 

@@ -229,7 +229,9 @@ llvm::Value* KernelEmitter::ByResult(const Reduction& r) {
   if (IsOrderFree(n)) return OneByOne(r);
   Value* partial = Alloca(WithLanes(MemoryType(context_, n.dtype), r.lanes), "partial", kReduceLanes);
   return Tree(r, [&](Value* from, Value* to, const Position& at) -> BlockResult {
-    for (int l = 0; l < kReduceLanes; ++l) StorePartial(r, partial, I64(l), Identity(n, r.lanes));
+    Open clear = OpenLoop({}, I64(0), I64(kReduceLanes));
+    StorePartial(r, partial, clear.index, Identity(n, r.lanes));
+    CloseLoop(clear, Step(clear.index, 1));
     Open loop = OpenLoop(r.vars, from, to, at);
     const Position now(loop.carried.begin(), loop.carried.end());
     BindPosition(r, loop.index, now);

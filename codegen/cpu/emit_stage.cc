@@ -1,6 +1,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "sinter/codegen/cpu/emitter.h"
 
@@ -11,8 +12,16 @@ namespace {
 constexpr int kSmallBody = 24;   // nodes of expressions
 constexpr int kLargeBody = 60;   // from here on, one body does whole and partial vectors: half the code
 
-bool HasReduction(const Expr& e) {
-  return e.kind() == ExprKind::kReduce || std::any_of(e->args.begin(), e->args.end(), HasReduction);
+bool HasReduction(std::span<const KernelStage> stages) {
+  std::unordered_set<const ExprNode*> seen;
+  auto visit = [&](auto& self, const Expr& e) -> bool {
+    if (!seen.insert(e.get()).second) return false;
+    return e.kind() == ExprKind::kReduce || std::any_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return self(self, a); });
+  };
+  for (const KernelStage& s : stages)
+    for (const KernelStore& store : s.stores)
+      if (visit(visit, store.value)) return true;
+  return false;
 }
 
 }  // namespace
@@ -30,10 +39,7 @@ bool KernelEmitter::AllStagesOuter() const {
 // Small bodies with reductions get several vectors at a time: each row of memory is then used for longer, and chains of dependent
 // operations run side by side.
 int KernelEmitter::LaneCount(std::span<const KernelStage> stages) const {
-  bool reduces = false;
-  for (const KernelStage& s : stages)
-    for (const KernelStore& store : s.stores) reduces |= HasReduction(store.value);
-  return reduces && NodeCount(stages) <= kSmallBody ? std::min(kMaxLanes, 4 * width_) : width_;
+  return HasReduction(stages) && NodeCount(stages) <= kSmallBody ? std::min(kMaxLanes, 4 * width_) : width_;
 }
 
 void KernelEmitter::OuterDomain() {
@@ -110,12 +116,13 @@ void KernelEmitter::Stores(const KernelStage& s) {
 }
 
 void KernelEmitter::LaneLoop(int var, Value* lo, Value* hi, std::span<const KernelStage> stages, const std::function<void()>& body) {
-  const int lanes = LaneCount(stages), nodes = NodeCount(stages);
+  const int lanes = LaneCount(stages);
+  const bool one_body = NodeCount(stages) >= kLargeBody || HasReduction(stages);
   Value* whole = Here().CreateAdd(lo, b_.CreateAnd(b_.CreateSub(hi, lo), I64(-lanes)));
   auto* constant_lo = llvm::dyn_cast<llvm::ConstantInt>(lo);
   auto* constant_whole = llvm::dyn_cast<llvm::ConstantInt>(whole);
   auto* constant_hi = llvm::dyn_cast<llvm::ConstantInt>(hi);
-  if (nodes >= kLargeBody && !(constant_whole && constant_hi && constant_whole->getSExtValue() == constant_hi->getSExtValue())) {
+  if (one_body && !(constant_whole && constant_hi && constant_whole->getSExtValue() == constant_hi->getSExtValue())) {
     Open loop = OpenLoop({var}, lo, hi);
     Value* left = Here().CreateSub(hi, loop.index);
     chain_.back()->lanes = Lanes{var, lanes, nullptr, Here().CreateICmpSGE(left, I64(lanes)), left};

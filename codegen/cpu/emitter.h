@@ -46,7 +46,7 @@ class KernelEmitter {
     std::vector<int> vars;
     llvm::BasicBlock* block = nullptr;  ///< where code of this level is appended
     std::optional<Lanes> lanes;
-    std::unordered_map<Expr, Value*, ExprHash> scalars, vectors;
+    std::unordered_map<const ExprNode*, Value*> scalars, vectors;  ///< by representative
     std::map<std::pair<Value*, int>, Value*> splats;
   };
 
@@ -74,7 +74,7 @@ class KernelEmitter {
   Open OpenBlock(Value* condition, std::vector<int> vars = {});
   /// Values after a conditional block: `inside` if it ran, else `outside`.
   std::vector<Value*> CloseBlock(Open& block, std::span<Value* const> inside = {}, std::span<Value* const> outside = {});
-  void Bind(int var, Value* v) { chain_.back()->scalars[Expr::Index(var)] = v; }
+  void Bind(int var, Value* v) { chain_.back()->scalars[Representative(Expr::Index(var))] = v; }
   Value* Alloca(llvm::Type* type, const llvm::Twine& name, int64_t count = 1);
   Value* SizeValue(Dim d);
   bool HasSizeValue(Dim d) const;
@@ -83,6 +83,8 @@ class KernelEmitter {
   const Lanes* ActiveLanes() const;
 
   // emit_expr.cc: expressions.
+  /// One node for all that are equal. Compares nodes by the representatives of their operands: linear where equality isn't.
+  const ExprNode* Representative(const Expr& e);
   const std::vector<int>& Free(const Expr& e);
   bool ReadsWritten(const Expr& e);
   size_t Depth(const Expr& e);
@@ -181,7 +183,8 @@ class KernelEmitter {
   std::unordered_map<Dim, Value*> size_values_;
   std::unordered_map<const ExprNode*, std::vector<int>> free_;
   std::unordered_map<const ExprNode*, bool> reads_written_;
-  std::unordered_map<const ExprNode*, Expr> offsets_;
+  std::unordered_map<const ExprNode*, const ExprNode*> representatives_;
+  std::unordered_multimap<size_t, const ExprNode*> by_hash_;  // representatives
   std::vector<Expr> keep_;                      // expressions made here, so that the maps' keys stay alive
 };
 

@@ -199,7 +199,7 @@ Value* FromInteger(Builder& b, DType from, DType to, Value* x) {
   switch (to) {
     case DType::kFloat32: return floating(b.getFloatTy());
     case DType::kFloat64: return floating(b.getDoubleTy());
-    // Integers of up to 24 bits are exact in f32; wider ones go through f64 (exact for i32), where i64 must not round twice.
+    // Through f32: integers below 2^24 are exact there, and larger ones overflow a half or keep 8 bits of a bf16.
     case DType::kFloat16: return FloatToHalf(b, floating(b.getFloatTy()));
     case DType::kBFloat16: return FloatToBFloat16(b, floating(b.getFloatTy()));
     case DType::kBool: return b.CreateICmpNE(x, Int(x, 0));
