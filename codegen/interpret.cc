@@ -1,290 +1,257 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <span>
 
-#include "sinter/codegen/interpret_ops.h"
-#include "sinter/codegen/interpret_program.h"
+#include "sinter/codegen/interpret_execution.h"
 #include "sinter/graph/error.h"
-#include "sinter/graph/numerics.h"
 #include "sinter/runtime/memory.h"
 
 namespace sinter::codegen {
-namespace {
 
-// Reductions at least this long run with lanes over the reduced values rather than over result elements, where asked for.
-constexpr int64_t kLongReduction = 64;
+size_t Execution::WorkBytes(const Program& p) {
+  return static_cast<size_t>(p.slots - static_cast<int>(p.constants.size()) + p.workspace) * kSlotBytes;
+}
 
-class Execution {
- public:
-  Execution(const Program& p, void* const* buffers, const int64_t* sizes, void* scratch, std::byte* slots)
-      : p_(p), sizes_(sizes), slots_(slots) {
-    std::byte* local = static_cast<std::byte*>(scratch);
-    for (size_t b = 0; b < p.buffers.size(); ++b) {
-      const KernelBuffer& buffer = p.buffers[b];
-      Shape strides(buffer.shape.size(), 0);
-      int64_t stride = 1;
-      for (size_t i = buffer.order.size(); i-- > 0;) {
-        strides[buffer.order[i]] = stride;
-        stride *= p.shapes[b][buffer.order[i]].Get(sizes);
-      }
-      strides_.push_back(std::move(strides));
-      if (buffer.role == BufferRole::kLocal) {
-        base_.push_back(local);
-        local += (stride * ItemSize(buffer.dtype) + 63) / 64 * 64;
-      } else {
-        base_.push_back(static_cast<std::byte*>(buffers[b]));
-      }
+Execution::Execution(const Program& p, void* const* buffers, const int64_t* sizes, void* scratch, std::byte* constants, std::byte* work)
+    : p_(p),
+      sizes_(sizes),
+      constants_(static_cast<int>(p.constants.size())),
+      slots_(work),
+      workspace_(work + static_cast<size_t>(p.slots - constants_) * kSlotBytes),
+      at_(p.slots),
+      values_(p.vars, 0),
+      reduce_domains_(p.reduces.size()) {
+  for (int i = 0; i < p.slots; ++i) at_[i] = i < constants_ ? constants + static_cast<size_t>(i) * kSlotBytes : Own(i);
+  FindStrides(buffers, static_cast<std::byte*>(scratch));
+  FindCoefficients();
+}
+
+void Execution::FindStrides(void* const* buffers, std::byte* scratch) {
+  for (size_t b = 0; b < p_.buffers.size(); ++b) {
+    const KernelBuffer& buffer = p_.buffers[b];
+    first_stride_.push_back(static_cast<int>(strides_.size()));
+    strides_.resize(strides_.size() + buffer.shape.size());
+    int64_t stride = 1;
+    for (size_t i = buffer.order.size(); i-- > 0;) {
+      strides_[first_stride_[b] + buffer.order[i]] = stride;
+      stride *= p_.shapes[b][buffer.order[i]].Get(sizes_);
+    }
+    const bool local = buffer.role == BufferRole::kLocal;
+    base_.push_back(local ? scratch : static_cast<std::byte*>(buffers[b]));
+    if (local) scratch += (stride * ItemSize(buffer.dtype) + 63) / 64 * 64;
+  }
+}
+
+void Execution::FindCoefficients() {
+  const size_t row = static_cast<size_t>(p_.vars) + 1;
+  coefficients_.assign(row * p_.accesses.size(), 0);
+  for (size_t a = 0; a < p_.accesses.size(); ++a) {
+    const Access& access = p_.accesses[a];
+    for (const PositionTerm& t : access.terms) {
+      const int64_t size = t.size < 0 ? 1 : sizes_[t.size];
+      coefficients_[a * row + (t.var < 0 ? p_.vars : t.var)] += t.factor * size * strides_[first_stride_[access.buffer] + t.dimension];
     }
   }
+}
 
-  void Run(int64_t begin, int64_t end) {
-    for (const StageCode& s : p_.stages) RunCode(s.preamble, kLanes);
-    if (p_.stages.size() == 1) return Stage(p_.stages[0], begin, end);
-    for (int64_t i = begin; i < end; ++i)
-      for (const StageCode& s : p_.stages) Stage(s, i, i + 1);
-  }
-
- private:
-  template <class T = void>
-  T* Slot(int i) { return reinterpret_cast<T*>(slots_ + static_cast<size_t>(i) * kSlotBytes); }
-
-  void Stage(const StageCode& s, int64_t begin, int64_t end) {
-    std::vector<int64_t>& extents = extents_;
-    extents.clear();
-    for (const SizeRef& r : p_.outer) extents.push_back(r.Get(sizes_));
-    int64_t inner = 1;
-    for (const SizeRef& r : s.inner) extents.push_back(r.Get(sizes_)), inner *= extents.back();
-    reduce_lanes_ = s.reduce_lanes;
-    const int64_t last = end * inner;
-    int64_t tile = kLanes;
-    for (int64_t at = begin * inner; at < last; at += tile) {
-      const int n = static_cast<int>(std::min<int64_t>(tile, last - at));
-      FillIndices(s.vars, extents, at, n);
-      RunCode(s.body, n);
-      for (const StoreCode& store : s.stores) Store(store, n);
-    }
-  }
-
-  // Coordinates of the points at, at + 1, ... of a row-major domain.
-  void FillIndices(const std::vector<int>& vars, const std::vector<int64_t>& extents, int64_t at, int n) {
-    const int rank = static_cast<int>(extents.size());
-    if (rank == 0) return;
-    int64_t rest = at;
-    std::vector<int64_t>& coordinate = coordinate_;
-    coordinate.assign(rank, 0);
-    for (int d = rank - 1; d >= 0; --d) {
-      coordinate[d] = rest % std::max<int64_t>(1, extents[d]);
-      rest /= std::max<int64_t>(1, extents[d]);
-    }
-    for (int i = 0; i < n;) {
-      const int run = static_cast<int>(std::min<int64_t>(n - i, extents[rank - 1] - coordinate[rank - 1]));
-      for (int d = 0; d < rank; ++d) {
-        if (vars[d] < 0) continue;
-        int64_t* out = Slot<int64_t>(vars[d]) + i;
-        const int64_t v = coordinate[d];
-        if (d == rank - 1) {
-          for (int k = 0; k < run; ++k) out[k] = v + k;
-        } else {
-          for (int k = 0; k < run; ++k) out[k] = v;
-        }
-      }
-      i += run;
-      coordinate[rank - 1] += run;
-      for (int d = rank - 1; d > 0 && coordinate[d] == extents[d]; --d) coordinate[d] = 0, ++coordinate[d - 1];
-    }
-  }
-
-  void Offsets(int buffer, const std::vector<int>& position, int n) {
-    const Shape& strides = strides_[buffer];
-    bool first = true;
-    for (size_t d = 0; d < position.size(); ++d) {
-      if (position[d] < 0) continue;
-      const int64_t* x = Slot<int64_t>(position[d]);
-      const int64_t stride = strides[d];
-      if (first) {
-        for (int i = 0; i < n; ++i) offsets_[i] = x[i] * stride;
-      } else {
-        for (int i = 0; i < n; ++i) offsets_[i] += x[i] * stride;
-      }
-      first = false;
-    }
-    if (first) std::fill(offsets_, offsets_ + n, int64_t{0});
-  }
-
-  void Store(const StoreCode& s, int n) {
-    const DType t = p_.buffers[s.buffer].dtype;
-    LaneCanonicalNan(t, Slot(s.value), n);
-    Offsets(s.buffer, s.position, n);
-    LaneScatter(t, base_[s.buffer], offsets_, Slot(s.value), n);
-  }
-
-  void RunCode(const std::vector<Instr>& code, int n) {
-    for (const Instr& i : code) {
-      switch (i.kind) {
-        case ExprKind::kConst:
-          LaneFill(i.type, i.bits, Slot(i.out), n);
-          break;
-        case ExprKind::kSize:
-          LaneFill(kInt64, static_cast<uint64_t>(i.size.Get(sizes_)), Slot(i.out), n);
-          break;
-        case ExprKind::kLoad:
-          Offsets(i.buffer, i.position, n);
-          LaneGather(i.type, base_[i.buffer], offsets_, i.predicate < 0 ? nullptr : Slot<uint8_t>(i.predicate), Slot(i.out), n);
-          break;
-        case ExprKind::kFma:
-          LaneFma(i.type, Slot(i.a), Slot(i.b), Slot(i.c), Slot(i.out), n);
-          break;
-        case ExprKind::kSelect:
-          LaneSelect(i.type, Slot(i.a), Slot(i.b), Slot(i.c), Slot(i.out), n);
-          break;
-        case ExprKind::kConvert:
-          LaneConvert(i.in, i.type, Slot(i.a), Slot(i.out), n);
-          break;
-        case ExprKind::kReduce:
-          Reduce(p_.reduces[i.reduce], i.out, n);
-          break;
-        default:
-          if (i.b < 0) LaneUnary(i.kind, i.in, Slot(i.a), Slot(i.out), n);
-          else LaneBinary(i.kind, i.in, Slot(i.a), Slot(i.b), Slot(i.out), n);
-      }
-    }
-  }
-
-  void Reduce(const ReduceCode& r, int out, int n) {
-    int64_t total = 1;
-    for (const SizeRef& e : r.extents) total *= e.Get(sizes_);
-    if (total == 0) {
-      const bool zero = r.kind == ReduceKind::kSum || r.kind == ReduceKind::kContract;
-      LaneFill(r.type, zero ? 0 : ReduceIdentity(r.kind, r.type), Slot(out), n);
-    } else if (r.kind == ReduceKind::kContract) {
-      Contract(r, out, n, total);
-    } else if (reduce_lanes_ && total >= kLongReduction) {
-      const bool outer = std::exchange(reduce_lanes_, false);  // reductions inside run by lane
-      for (int lane = 0; lane < n; ++lane) ReduceOne(r, out, lane, total);
-      reduce_lanes_ = outer;
+Domain Execution::MakeDomain(std::span<const Loop* const> loops, std::span<const int> accesses) {
+  Domain domain;
+  for (const Loop* l : loops) {
+    const int64_t extent = l->extent.Get(sizes_);
+    domain.points *= extent;
+    values_[l->var] = 0;
+    if (extent == 1 && l->slot < 0) continue;
+    auto one_with = [&](const Domain::Axis& outer) {
+      if (outer.slot >= 0 || l->slot >= 0) return false;
+      for (int a : accesses)
+        if (Coefficients(a)[outer.var] != Coefficients(a)[l->var] * extent) return false;
+      return true;
+    };
+    if (!domain.axes.empty() && one_with(domain.axes.back())) {
+      domain.axes.back() = {l->var, -1, domain.axes.back().extent * extent};
     } else {
-      ReduceLanes(r, out, n, total);
+      domain.axes.push_back({l->var, l->slot, extent});
     }
   }
+  return domain;
+}
 
-  // Walks the values of a reduction in order, all lanes together.
-  template <class F>
-  void ForEachValue(const ReduceCode& r, int n, int64_t total, F f) {
-    for (const Import& m : r.imports) std::memcpy(Slot(m.to), Slot(m.from), static_cast<size_t>(ItemSize(m.type)) * n);
-    const size_t rank = r.vars.size();
-    absl::InlinedVector<int64_t, 4> at(rank, 0), extents;
-    for (const SizeRef& e : r.extents) extents.push_back(e.Get(sizes_));
-    for (size_t d = 0; d < rank; ++d)
-      if (r.vars[d] >= 0) LaneFill(kInt64, 0, Slot(r.vars[d]), n);
-    for (int64_t k = 0; k < total; ++k) {
-      RunCode(r.body, n);
-      f(k);
-      for (size_t d = rank; d-- > 0;) {
-        const bool wraps = ++at[d] == extents[d];
-        if (wraps) at[d] = 0;
-        if (r.vars[d] >= 0) LaneFill(kInt64, static_cast<uint64_t>(at[d]), Slot(r.vars[d]), n);
-        if (!wraps) break;
+void Execution::Run(int64_t begin, int64_t end) {
+  const bool by_point = p_.stages.size() > 1;
+  for (const StageCode& s : p_.stages) {
+    absl::InlinedVector<const Loop*, 8> loops;
+    if (!by_point)
+      for (const Loop& l : s.outer) loops.push_back(&l);
+    for (const Loop& l : s.inner) loops.push_back(&l);
+    domains_.push_back(MakeDomain(loops, s.accesses));
+  }
+  if (by_point) return StageByPoint(begin, end);
+  const StageCode& s = p_.stages[0];
+  int64_t inner = 1;
+  for (const Loop& l : s.inner) inner *= l.extent.Get(sizes_);
+  RunCode(s.preamble, static_cast<int>(std::min<int64_t>(kLanes, (end - begin) * inner)));
+  Stage(s, domains_[0], begin * inner, end * inner);
+}
+
+// Several stages: all of them at one point after the other.
+void Execution::StageByPoint(int64_t begin, int64_t end) {
+  for (const StageCode& s : p_.stages) RunCode(s.preamble, kLanes);
+  for (int64_t point = begin; point < end; ++point) {
+    for (size_t i = 0; i < p_.stages.size(); ++i) {
+      const StageCode& s = p_.stages[i];
+      int64_t rest = point;
+      for (size_t d = s.outer.size(); d-- > 0;) {
+        const Loop& l = s.outer[d];
+        const int64_t extent = l.extent.Get(sizes_);
+        values_[l.var] = rest % extent;
+        rest /= extent;
+        if (l.slot >= 0) LaneFill(kInt64, static_cast<uint64_t>(values_[l.var]), Slot(l.slot), kLanes);
       }
+      Stage(s, domains_[i], 0, domains_[i].points);
     }
   }
+}
 
-  void Contract(const ReduceCode& r, int out, int n, int64_t total) {
-    const int acc = r.workspace, sum = r.workspace + 1;
-    ForEachValue(r, n, total, [&](int64_t k) {
-      if (k % kContractionBlock == 0) LaneFill(r.type, 0, Slot(acc), n);
-      if (IsFloating(r.type)) {
-        LaneFma(r.type, Slot(r.value), Slot(r.value2), Slot(acc), Slot(acc), n);
-      } else {
-        LaneBinary(ExprKind::kMul, r.type, Slot(r.value), Slot(r.value2), Slot(sum + 1), n);
-        LaneBinary(ExprKind::kAdd, r.type, Slot(acc), Slot(sum + 1), Slot(acc), n);
-      }
-      if ((k + 1) % kContractionBlock != 0 && k + 1 != total) return;
-      if (k < kContractionBlock) std::memcpy(Slot(sum), Slot(acc), kSlotBytes);
-      else LaneBinary(ExprKind::kAdd, r.type, Slot(sum), Slot(acc), Slot(sum), n);
-    });
-    std::memcpy(Slot(out), Slot(sum), kSlotBytes);
+void Execution::Stage(const StageCode& s, const Domain& domain, int64_t begin, int64_t end) {
+  reduce_lanes_ = s.reduce_lanes;
+  for (int64_t at = begin; at < end; at += kLanes) {
+    const int n = static_cast<int>(std::min<int64_t>(kLanes, end - at));
+    FillTile(domain, at, n);
+    RunCode(s.body, n);
+    for (const StoreCode& store : s.stores) Store(store, n);
   }
+}
 
-  void ReduceLanes(const ReduceCode& r, int out, int n, int64_t total) {
-    const int lanes = r.workspace, stack = r.workspace + kReduceLanes;
-    const uint64_t identity = ReduceIdentity(r.kind, r.type);
-    int depth = 0;
-    ForEachValue(r, n, total, [&](int64_t k) {
-      const int64_t in_block = k % kReduceBlock;
-      const int lane = static_cast<int>(k % kReduceLanes);
-      if (in_block < kReduceLanes) LaneFill(r.type, identity, Slot(lanes + lane), n);
-      LaneAccumulate(r.kind, r.type, Slot(lanes + lane), Slot(r.value), n);
-      if (in_block + 1 != kReduceBlock && k + 1 != total) return;
-      const int used = static_cast<int>(std::min<int64_t>(in_block + 1, kReduceLanes));
-      for (int half = kReduceLanes / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; ++l)
-          if (l + half < used) LaneAccumulate(r.kind, r.type, Slot(lanes + l), Slot(lanes + l + half), n);
-      depth = Push(r, stack, depth, k / kReduceBlock, Slot(lanes), n);
-    });
-    Finish(r, stack, depth, out, 0, n);
+// Makes points at, at + 1, ... of the domain the tile.
+void Execution::FillTile(const Domain& domain, int64_t at, int n) {
+  const int rank = static_cast<int>(domain.axes.size());
+  tile_.domain = &domain;
+  tile_.segments.clear();
+  absl::InlinedVector<int64_t, 4> c(rank, 0);
+  for (int d = rank - 1; d >= 0; --d) {
+    const int64_t extent = domain.axes[d].extent;
+    c[d] = d == 0 ? at : at % extent;
+    if (d > 0) at /= extent;
+    values_[domain.axes[d].var] = c[d];
   }
-
-  // Pairwise combination of block results as a binary counter; returns the new depth.
-  int Push(const ReduceCode& r, int stack, int depth, int64_t block, const void* value, int n) {
-    std::memcpy(Slot(stack + depth), value, static_cast<size_t>(ItemSize(r.type)) * n);
-    ++depth;
-    for (int64_t b = block; b & 1; b >>= 1, --depth) LaneAccumulate(r.kind, r.type, Slot(stack + depth - 2), Slot(stack + depth - 1), n);
-    return depth;
-  }
-
-  void Finish(const ReduceCode& r, int stack, int depth, int out, int lane, int n) {
-    for (; depth > 1; --depth) LaneAccumulate(r.kind, r.type, Slot(stack + depth - 2), Slot(stack + depth - 1), n);
-    std::memcpy(Slot<std::byte>(out) + static_cast<size_t>(lane) * ItemSize(r.type), Slot(stack), static_cast<size_t>(ItemSize(r.type)) * n);
-  }
-
-  // One result element, with lanes over the reduced values.
-  void ReduceOne(const ReduceCode& r, int out, int lane, int64_t total) {
-    const size_t item = ItemSize(r.type);
-    for (const Import& m : r.imports) {
-      uint64_t bits = 0;
-      std::memcpy(&bits, Slot<std::byte>(m.from) + static_cast<size_t>(lane) * ItemSize(m.type), ItemSize(m.type));
-      LaneFill(m.type, bits, Slot(m.to), kLanes);
+  for (int i = 0; i < n;) {
+    const int run = rank == 0 ? n : static_cast<int>(std::min<int64_t>(n - i, domain.axes[rank - 1].extent - c[rank - 1]));
+    tile_.segments.push_back({i, run, c});
+    for (int d = 0; d < rank; ++d) {
+      const int slot = domain.axes[d].slot;
+      if (slot < 0) continue;
+      int64_t* out = Slot<int64_t>(slot) + i;
+      const int64_t step = d == rank - 1;
+      for (int k = 0; k < run; ++k) out[k] = c[d] + k * step;
     }
-    std::vector<int64_t> extents;
-    for (const SizeRef& e : r.extents) extents.push_back(e.Get(sizes_));
-    const int lanes = r.workspace, stack = r.workspace + kReduceLanes;
-    int depth = 0;
-    for (int64_t at = 0; at < total; at += kLanes) {
-      const int n = static_cast<int>(std::min<int64_t>(kLanes, total - at));
-      FillIndices(r.vars, extents, at, n);
-      RunCode(r.body, n);
-      if (at % kReduceBlock == 0) LaneFill(r.type, ReduceIdentity(r.kind, r.type), Slot(lanes), kReduceLanes);
-      for (int i = 0; i < n; i += kReduceLanes)
-        LaneAccumulate(r.kind, r.type, Slot(lanes), Slot<std::byte>(r.value) + i * item, std::min(kReduceLanes, n - i));
-      if ((at + n) % kReduceBlock != 0 && at + n != total) continue;
-      for (int half = kReduceLanes / 2; half > 0; half /= 2)
-        LaneAccumulate(r.kind, r.type, Slot(lanes), Slot<std::byte>(lanes) + half * item, half);
-      depth = Push(r, stack, depth, at / kReduceBlock, Slot(lanes), 1);
-    }
-    Finish(r, stack, depth, out, lane, 1);
+    i += run;
+    if (i == n) break;
+    c[rank - 1] += run;
+    for (int d = rank - 1; d > 0 && c[d] == domain.axes[d].extent; --d) c[d] = 0, ++c[d - 1];
   }
+}
 
-  const Program& p_;
-  const int64_t* sizes_;
-  std::byte* slots_;
-  std::vector<std::byte*> base_;
-  std::vector<Shape> strides_;
-  std::vector<int64_t> extents_, coordinate_;
-  int64_t offsets_[kLanes];
-  bool reduce_lanes_ = false;
-};
+void Execution::RunCode(const std::vector<Instr>& code, int n) {
+  const int lanes = RoundLanes(n);
+  for (const Instr& i : code) {
+    switch (i.kind) {
+      case InstrKind::kOp:
+        i.fn(at_[i.operands[0]], at_[i.operands[1]], at_[i.operands[2]], at_[i.out], lanes);
+        break;
+      case InstrKind::kSize:
+        LaneFill(kInt64, static_cast<uint64_t>(i.size.Get(sizes_)), Slot(i.out), lanes);
+        break;
+      case InstrKind::kLoad:
+        Load(i, n);
+        break;
+      case InstrKind::kReduce:
+        Reduce(i.reduce, i.out, n);
+        break;
+    }
+  }
+}
+
+template <class F>
+void Execution::ForEachSegment(const int64_t* coefficients, F f) const {
+  int64_t first = coefficients[p_.vars];
+  for (int v = 0; v < p_.vars; ++v) first += coefficients[v] * values_[v];
+  const auto& axes = tile_.domain->axes;
+  const int64_t step = axes.empty() ? 0 : coefficients[axes.back().var];
+  for (const Segment& s : tile_.segments) {
+    int64_t offset = first;
+    for (size_t d = 0; d < axes.size(); ++d) offset += coefficients[axes[d].var] * (s.coordinates[d] - values_[axes[d].var]);
+    f(s.at, s.n, offset, step);
+  }
+}
+
+void Execution::Offsets(const Access& access, int n) {
+  std::fill(offsets_, offsets_ + n, int64_t{0});
+  for (size_t d = 0; d < access.slots.size(); ++d) {
+    if (access.slots[d] < 0) continue;
+    const int64_t* x = Slot<int64_t>(access.slots[d]);
+    const int64_t stride = strides_[first_stride_[access.buffer] + d];
+    for (int i = 0; i < n; ++i) offsets_[i] += x[i] * stride;
+  }
+}
+
+void Execution::Load(const Instr& i, int n) {
+  const Access& access = p_.accesses[i.access];
+  const int item = ItemSize(i.type);
+  std::byte* base = base_[access.buffer];
+  std::byte* out = at_[i.out] = Own(i.out);
+  const uint8_t* predicate = i.predicate < 0 ? nullptr : Slot<uint8_t>(i.predicate);
+  if (predicate != nullptr && std::memchr(predicate, 0, static_cast<size_t>(n)) == nullptr) predicate = nullptr;
+  if (!access.affine) {
+    Offsets(access, n);
+    LaneGather(i.type, base, offsets_, predicate, out, n);
+    return;
+  }
+  const bool whole = i.in_place && tile_.segments.size() == 1 && n % kLaneStep == 0;
+  ForEachSegment(Coefficients(i.access), [&](int at, int lanes, int64_t offset, int64_t step) {
+    if (predicate != nullptr) {
+      LaneLoadIf(i.type, base + offset * item, step, predicate + at, out + at * item, lanes);
+    } else if (whole && step == 1) {
+      at_[i.out] = base + offset * item;
+    } else {
+      LaneLoad(i.type, base + offset * item, step, out + at * item, lanes);
+    }
+  });
+}
+
+void Execution::Store(const StoreCode& s, int n) {
+  const Access& access = p_.accesses[s.access];
+  const DType t = p_.buffers[access.buffer].dtype;
+  const int item = ItemSize(t);
+  std::byte* base = base_[access.buffer];
+  const std::byte* value = at_[s.value];
+  if (!access.affine) {
+    Offsets(access, n);
+    LaneScatter(t, base, offsets_, value, n);
+    return;
+  }
+  ForEachSegment(Coefficients(s.access), [&](int at, int lanes, int64_t offset, int64_t step) {
+    LaneStore(t, base + offset * item, step, value + at * item, lanes);
+  });
+}
+
+namespace {
 
 class InterpretedKernel final : public CompiledKernel {
  public:
-  explicit InterpretedKernel(const Kernel& k) : program_(CompileProgram(k)) {}
+  explicit InterpretedKernel(const Kernel& k) : program_(CompileProgram(k)), constants_(program_.constants.size() * kSlotBytes) {
+    for (size_t i = 0; i < program_.constants.size(); ++i)
+      LaneFill(program_.constants[i].type, program_.constants[i].bits, constants_.as<std::byte>() + i * kSlotBytes, kLanes);
+  }
+
   void Run(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end, void* scratch) const override {
     if (begin >= end) return;
-    MemoryBlock slots(static_cast<size_t>(program_.slots + 1) * kSlotBytes);
-    Execution(program_, buffers, sizes, scratch, slots.as<std::byte>()).Run(begin, end);
+    MemoryBlock work(Execution::WorkBytes(program_));
+    Execution(program_, buffers, sizes, scratch, constants_.as<std::byte>(), work.as<std::byte>()).Run(begin, end);
   }
 
  private:
   Program program_;
+  MemoryBlock constants_;
 };
 
 }  // namespace

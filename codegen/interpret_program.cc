@@ -1,6 +1,9 @@
 #include "sinter/codegen/interpret_program.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "sinter/graph/error.h"
 
@@ -9,12 +12,16 @@ namespace {
 
 // Where code goes: the preamble (nothing varies), the tile body, or the body of a reduction.
 struct Scope {
-  std::vector<int> vars;  // loop variables that vary here
+  std::vector<int> vars;  // ids of loop variables that vary here
   std::vector<Instr> code;
-  std::unordered_map<Expr, int, ExprHash> slots;
+  std::unordered_map<const ExprNode*, int> slots;
   std::unordered_map<int, int> imported;  // outer slot -> own slot (reductions)
   std::vector<Import> imports;
+  std::vector<int> accesses;
 };
+
+// Slots while compiling: constants are counted apart and come first in the end.
+constexpr int kConstantBit = 1 << 30;
 
 class Compiler {
  public:
@@ -27,9 +34,9 @@ class Compiler {
       for (Dim d : b.shape) shape.push_back(Ref(d));
       program_.shapes.push_back(std::move(shape));
     }
-    for (const LoopVar& l : kernel_.outer) program_.outer.push_back(Ref(l.extent));
     for (const KernelStage& s : kernel_.stages) Stage(s);
-    program_.slots = next_slot_;
+    program_.vars = static_cast<int>(vars_.size());
+    FinishSlots();
     return std::move(program_);
   }
 
@@ -40,31 +47,69 @@ class Compiler {
     SINTER_CHECK(it != sizes_.end());
     return {0, static_cast<int>(it - sizes_.begin())};
   }
+  int Var(int id) { return vars_.emplace(id, static_cast<int>(vars_.size())).first->second; }
+
+  // Equal expressions become one object, so that what follows can go by address.
+  Expr Interned(const Expr& e) {
+    if (auto it = interned_.find(e.get()); it != interned_.end()) return it->second;
+    bool same = true;
+    std::vector<Expr> args;
+    for (const Expr& a : e->args) {
+      args.push_back(Interned(a));
+      same &= args.back().get() == a.get();
+    }
+    Expr r = e;
+    if (!same) {
+      auto node = std::make_shared<ExprNode>(*e);
+      node->args = std::move(args);
+      r = Expr(std::move(node));
+    }
+    r = *unique_.insert(r).first;
+    keep_.push_back(e);
+    return interned_.emplace(e.get(), r).first->second;
+  }
 
   void Stage(const KernelStage& s) {
     StageCode code;
     Scope preamble, tile;
     for (const LoopVar& l : kernel_.outer) tile.vars.push_back(l.id);
-    for (const LoopVar& l : s.inner) tile.vars.push_back(l.id), code.inner.push_back(Ref(l.extent));
+    for (const LoopVar& l : s.inner) tile.vars.push_back(l.id);
     chain_ = {&preamble, &tile};
-    free_.clear();
     for (const KernelStore& store : s.stores) {
       StoreCode sc;
-      sc.buffer = store.buffer;
-      for (const Expr& p : store.position) sc.position.push_back(p.is_const() && p.const_int() == 0 ? -1 : Emit(p));
-      sc.value = Emit(store.value);
+      std::vector<Expr> position;
+      for (const Expr& p : store.position) position.push_back(Interned(p));
+      sc.access = AddAccess(store.buffer, position, 1);
+      sc.value = Emit(Interned(store.value));
       const DType t = kernel_.buffers[store.buffer].dtype;
-      if (ComputeType(t) != t) sc.value = Add({.kind = ExprKind::kConvert, .in = ComputeType(t), .type = t, .a = sc.value}, tile);
-      code.stores.push_back(std::move(sc));
+      if (ComputeType(t) != t) {
+        Instr convert{.type = t, .fn = LaneConversion(ComputeType(t), t)};
+        convert.operands[0] = sc.value;
+        sc.value = Add(std::move(convert), tile);
+      }
+      code.stores.push_back(sc);
     }
-    for (int v : tile.vars) {
-      auto it = tile.slots.find(Expr::Index(v));
-      code.vars.push_back(it == tile.slots.end() ? -1 : it->second);
-    }
+    // Of several stores, one could overwrite what a slot that stands for memory shows to the next.
+    for (Instr& i : tile.code)
+      if (s.stores.size() > 1 && std::any_of(code.stores.begin(), code.stores.end(), [&](const StoreCode& c) { return c.value == i.out; }))
+        i.in_place = false;
+    for (const LoopVar& l : kernel_.outer) code.outer.push_back(MakeLoop(l, tile));
+    for (const LoopVar& l : s.inner) code.inner.push_back(MakeLoop(l, tile));
+    std::vector<int*> live;
+    for (StoreCode& store : code.stores) live.push_back(&store.value);
+    for (StoreCode& store : code.stores)
+      for (int& slot : program_.accesses[store.access].slots) live.push_back(&slot);
+    ShareSlots(tile, live);
     code.preamble = std::move(preamble.code);
     code.body = std::move(tile.code);
+    code.accesses = std::move(tile.accesses);
     code.reduce_lanes = s.vector == VectorAxis::kReduction;
     program_.stages.push_back(std::move(code));
+  }
+
+  Loop MakeLoop(const LoopVar& l, Scope& scope) {
+    auto it = scope.slots.find(Interned(Expr::Index(l.id)).get());
+    return {Var(l.id), it == scope.slots.end() ? -1 : it->second, Ref(l.extent)};
   }
 
   // Loop variables that an expression reads.
@@ -101,18 +146,82 @@ class Compiler {
     return scope.code.back().out;
   }
 
+  int ConstantSlot(DType t, uint64_t bits) {
+    auto& constants = program_.constants;
+    size_t i = 0;
+    while (i < constants.size() && !(constants[i].type == t && constants[i].bits == bits)) ++i;
+    if (i == constants.size()) constants.push_back({t, bits});
+    return static_cast<int>(i) | kConstantBit;
+  }
+
+  // Index expressions as sums of products of at most one variable and one size.
+  std::optional<std::vector<PositionTerm>> Terms(const Expr& e, int dimension) {
+    switch (e.kind()) {
+      case ExprKind::kConst:
+        if (e.const_int() == 0) return std::vector<PositionTerm>{};
+        return std::vector{PositionTerm{dimension, -1, e.const_int(), -1}};
+      case ExprKind::kSize: {
+        const SizeRef size = Ref(e->dim);
+        return std::vector{PositionTerm{dimension, -1, size.size < 0 ? size.constant : 1, size.size}};
+      }
+      case ExprKind::kIndex: return std::vector{PositionTerm{dimension, Var(e->index), 1, -1}};
+      case ExprKind::kNeg:
+      case ExprKind::kAdd:
+      case ExprKind::kSub:
+      case ExprKind::kMul: break;
+      default: return std::nullopt;
+    }
+    auto a = Terms(e->args[0], dimension);
+    auto b = e->args.size() > 1 ? Terms(e->args[1], dimension) : std::vector<PositionTerm>{};
+    if (!a || !b) return std::nullopt;
+    auto negate = [](std::vector<PositionTerm>& terms) {
+      for (PositionTerm& t : terms) t.factor = -t.factor;
+    };
+    if (e.kind() == ExprKind::kMul) {
+      std::vector<PositionTerm> product;
+      for (const PositionTerm& x : *a)
+        for (const PositionTerm& y : *b) {
+          if ((x.var >= 0 && y.var >= 0) || (x.size >= 0 && y.size >= 0)) return std::nullopt;
+          product.push_back({dimension, std::max(x.var, y.var), x.factor * y.factor, std::max(x.size, y.size)});
+        }
+      return product;
+    }
+    if (e.kind() == ExprKind::kNeg) negate(*a);
+    if (e.kind() == ExprKind::kSub) negate(*b);
+    a->insert(a->end(), b->begin(), b->end());
+    return a;
+  }
+
+  // A load or store of scope `level` at an interned position.
+  int AddAccess(int buffer, std::span<const Expr> position, size_t level) {
+    Access access{.buffer = buffer, .affine = true};
+    for (size_t d = 0; d < position.size() && access.affine; ++d) {
+      auto terms = Terms(position[d], static_cast<int>(d));
+      if (terms) access.terms.insert(access.terms.end(), terms->begin(), terms->end());
+      access.affine = terms.has_value();
+    }
+    if (!access.affine) {
+      access.terms.clear();
+      for (const Expr& p : position) access.slots.push_back(p.is_const() && p.const_int() == 0 ? -1 : EmitFrom(p, level));
+    }
+    program_.accesses.push_back(std::move(access));
+    const int number = static_cast<int>(program_.accesses.size()) - 1;
+    for (size_t l = 1; l <= level; ++l) chain_[l]->accesses.push_back(number);
+    return number;
+  }
+
   // The slot of `e` as seen from the innermost scope.
   int Emit(const Expr& e) { return EmitFrom(e, chain_.size() - 1); }
 
   int EmitFrom(const Expr& e, size_t from) {
+    if (e.is_const()) return ConstantSlot(e.dtype(), e->bits);
     const size_t level = std::min(Level(e), from);
-    Scope& scope = *chain_[level];
     int slot;
-    if (auto it = scope.slots.find(e); it != scope.slots.end()) {
+    if (auto it = chain_[level]->slots.find(e.get()); it != chain_[level]->slots.end()) {
       slot = it->second;
     } else {
       slot = Define(e, level);
-      chain_[level]->slots.emplace(e, slot);
+      chain_[level]->slots.emplace(e.get(), slot);
     }
     // Bring it into each reduction between its level and here.
     for (size_t l = std::max<size_t>(level + 1, 2); l <= from; ++l) {
@@ -126,72 +235,162 @@ class Compiler {
 
   int Define(const Expr& e, size_t level) {
     const ExprNode& n = *e;
-    Instr i{.kind = n.kind, .type = n.dtype};
+    Instr i{.type = n.dtype};
     switch (n.kind) {
       case ExprKind::kIndex:
         return next_slot_++;  // filled by whoever runs the loop
-      case ExprKind::kConst:
-        i.bits = n.bits;
-        return Add(std::move(i), *chain_[level]);
       case ExprKind::kSize:
+        i.kind = InstrKind::kSize;
         i.size = Ref(n.dim);
-        return Add(std::move(i), *chain_[level]);
+        break;
       case ExprKind::kLoad: {
+        i.kind = InstrKind::kLoad;
         const size_t rank = n.args.size() - n.predicated;
-        i.buffer = n.index;
-        for (size_t d = 0; d < rank; ++d)
-          i.position.push_back(n.args[d].is_const() && n.args[d].const_int() == 0 ? -1 : EmitFrom(n.args[d], level));
+        i.access = AddAccess(n.index, std::span(n.args).first(rank), level);
         if (n.predicated) i.predicate = EmitFrom(n.args.back(), level);
-        return Add(std::move(i), *chain_[level]);
+        i.in_place = !n.predicated;
+        break;
       }
       case ExprKind::kReduce:
         return Reduce(e, level);
       default: {
         SINTER_CHECK(!n.args.empty() && n.args.size() <= 3);
-        i.in = n.kind == ExprKind::kSelect ? n.args[1].dtype() : n.args[0].dtype();
-        i.a = EmitFrom(n.args[0], level);
-        if (n.args.size() > 1) i.b = EmitFrom(n.args[1], level);
-        if (n.args.size() > 2) i.c = EmitFrom(n.args[2], level);
-        return Add(std::move(i), *chain_[level]);
+        const DType in = n.kind == ExprKind::kSelect ? n.args[1].dtype() : n.args[0].dtype();
+        i.fn = n.kind == ExprKind::kConvert ? LaneConversion(in, n.dtype) : LaneOp(n.kind, in);
+        for (size_t a = 0; a < 3; ++a) i.operands[a] = EmitFrom(n.args[std::min(a, n.args.size() - 1)], level);
       }
     }
+    return Add(std::move(i), *chain_[level]);
   }
 
   int Reduce(const Expr& e, size_t level) {
     ReduceCode r;
     r.kind = e->reduce;
     r.type = e.dtype();
+    const bool contract = r.kind == ReduceKind::kContract;
+    r.combine = contract ? LaneOp(ExprKind::kAdd, r.type) : LaneCombine(r.kind, r.type);
+    if (contract) r.multiply = LaneOp(IsFloating(r.type) ? ExprKind::kFma : ExprKind::kMul, r.type);
     Scope body;
-    for (const LoopVar& l : e->loops) {
-      body.vars.push_back(l.id);
-      r.extents.push_back(Ref(l.extent));
-    }
+    for (const LoopVar& l : e->loops) body.vars.push_back(l.id);
     // The body sees the scopes up to the reduction's own level.
     std::vector<Scope*> saved(chain_.begin() + static_cast<int64_t>(level) + 1, chain_.end());
     chain_.resize(level + 1);
+    if (level == 0) chain_.push_back(&body);  // a reduction of sizes: its body is like a tile's
     chain_.push_back(&body);
-    r.value = EmitFrom(e->args[0], level + 1);
-    if (e->args.size() > 1) r.value2 = EmitFrom(e->args[1], level + 1);
-    for (const LoopVar& l : e->loops) {
-      auto it = body.slots.find(Expr::Index(l.id));
-      r.vars.push_back(it == body.slots.end() ? -1 : it->second);
-    }
-    chain_.pop_back();
+    const size_t inside = chain_.size() - 1;
+    r.value = EmitFrom(e->args[0], inside);
+    if (e->args.size() > 1) r.value2 = EmitFrom(e->args[1], inside);
+    for (const LoopVar& l : e->loops) r.loops.push_back(MakeLoop(l, body));
+    chain_.resize(level + 1);
     chain_.insert(chain_.end(), saved.begin(), saved.end());
+    std::vector<int*> live = {&r.value};
+    if (r.value2 >= 0) live.push_back(&r.value2);
+    ShareSlots(body, live);
     r.imports = std::move(body.imports);
     r.body = std::move(body.code);
-    r.workspace = next_slot_;
-    next_slot_ += kReduceWorkspace;
+    r.accesses = std::move(body.accesses);
+    r.workspace = program_.workspace;
+    program_.workspace += kReduceWorkspace;
     program_.reduces.push_back(std::move(r));
-    Instr i{.kind = ExprKind::kReduce, .type = e.dtype()};
+    Instr i{.kind = InstrKind::kReduce, .type = e.dtype()};
     i.reduce = static_cast<int>(program_.reduces.size()) - 1;
     return Add(std::move(i), *chain_[level]);
+  }
+
+  // Calls f with every slot that an instruction reads, by reference.
+  template <class F>
+  void ForEachRead(Instr& i, F f) {
+    if (i.kind == InstrKind::kOp)
+      for (int& s : i.operands) f(s);
+    if (i.predicate >= 0) f(i.predicate);
+    if (i.access >= 0)
+      for (int& s : program_.accesses[i.access].slots)
+        if (s >= 0) f(s);
+    if (i.reduce >= 0)
+      for (Import& m : program_.reduces[i.reduce].imports) f(m.from);
+  }
+
+  // Results of `scope`'s code that aren't needed any more give their slot to later ones, so that the slots in use stay in the cache.
+  // Slots of loads are shared among loads alone: they may stand for memory. `live`: what is read after the code.
+  void ShareSlots(Scope& scope, std::span<int* const> live) {
+    std::unordered_map<int, size_t> last_read;  // of results of this code
+    for (size_t at = 0; at < scope.code.size(); ++at) last_read.emplace(scope.code[at].out, at);
+    for (size_t at = 0; at < scope.code.size(); ++at)
+      ForEachRead(scope.code[at], [&](int s) {
+        if (auto it = last_read.find(s); it != last_read.end()) it->second = at;
+      });
+    for (int* s : live)
+      if (auto it = last_read.find(*s); it != last_read.end()) it->second = scope.code.size();
+
+    std::unordered_map<int, int> shared;
+    std::vector<int> free[2];
+    auto renamed = [&](int s) {
+      auto it = shared.find(s);
+      return it == shared.end() ? s : it->second;
+    };
+    std::vector<std::vector<std::pair<int, bool>>> ends(scope.code.size());
+    for (const Instr& i : scope.code)
+      if (const size_t at = last_read[i.out]; at < ends.size()) ends[at].push_back({i.out, i.kind == InstrKind::kLoad});
+    for (size_t at = 0; at < scope.code.size(); ++at) {
+      Instr& i = scope.code[at];
+      // Operands are freed after this: a result never goes where an operand of another width is still to be read.
+      std::vector<int>& pool = free[i.kind == InstrKind::kLoad];
+      const int own = i.out;
+      if (!pool.empty()) {
+        shared[own] = pool.back();
+        pool.pop_back();
+      }
+      ForEachRead(i, [&](int& s) { s = renamed(s); });
+      i.out = renamed(own);
+      for (auto [slot, load] : ends[at]) free[load].push_back(renamed(slot));
+    }
+    for (int* s : live) *s = renamed(*s);
+  }
+
+  // Numbers the slots densely, constants first.
+  void FinishSlots() {
+    const int constants = static_cast<int>(program_.constants.size());
+    std::unordered_map<int, int> numbers;
+    auto fix = [&](int& s) {
+      if (s < 0) return;
+      if (s & kConstantBit) s &= ~kConstantBit;
+      else s = numbers.emplace(s, constants + static_cast<int>(numbers.size())).first->second;
+    };
+    auto fix_code = [&](std::vector<Instr>& code) {
+      for (Instr& i : code) {
+        fix(i.out);
+        fix(i.predicate);
+        if (i.kind == InstrKind::kOp)
+          for (int& s : i.operands) fix(s);
+      }
+    };
+    for (Access& a : program_.accesses)
+      for (int& s : a.slots) fix(s);
+    for (StageCode& s : program_.stages) {
+      for (Loop& l : s.outer) fix(l.slot);
+      for (Loop& l : s.inner) fix(l.slot);
+      fix_code(s.preamble);
+      fix_code(s.body);
+      for (StoreCode& store : s.stores) fix(store.value);
+    }
+    for (ReduceCode& r : program_.reduces) {
+      for (Loop& l : r.loops) fix(l.slot);
+      for (Import& m : r.imports) fix(m.from), fix(m.to);
+      fix_code(r.body);
+      fix(r.value);
+      fix(r.value2);
+    }
+    program_.slots = constants + static_cast<int>(numbers.size());
   }
 
   const Kernel& kernel_;
   std::vector<Dim> sizes_;
   Program program_;
   std::vector<Scope*> chain_;
+  std::unordered_map<int, int> vars_;
+  std::unordered_map<const ExprNode*, Expr> interned_;
+  std::unordered_set<Expr, ExprHash> unique_;
+  std::vector<Expr> keep_;  // so that addresses stay theirs
   std::unordered_map<const ExprNode*, std::vector<int>> free_;
   std::unordered_map<const ExprNode*, bool> reads_;
   int next_slot_ = 0;

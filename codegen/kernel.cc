@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "sinter/graph/error.h"
 #include "sinter/graph/strings.h"
@@ -73,8 +74,8 @@ class Canonical {
   int Var(int id) { return vars_.emplace(id, static_cast<int>(vars_.size())).first->second; }
 
   // The number of an expression; its definition is appended to the kernel's text on first use.
-  std::string Number(const Expr& e, std::string& text) {
-    if (auto it = numbers_.find(e); it != numbers_.end()) return it->second;
+  const std::string& Number(const Expr& e, std::string& text) {
+    if (auto it = numbers_.find(e.get()); it != numbers_.end()) return it->second;
     const ExprNode& n = *e;
     std::string loops = n.kind == ExprKind::kReduce ? Loops(n.loops) : "";
     std::string args;
@@ -88,16 +89,18 @@ class Canonical {
       case ExprKind::kReduce: StrAppend(&def, " r", static_cast<int>(n.reduce), loops); break;
       default: break;
     }
-    std::string name = StrCat("e", numbers_.size());
-    StrAppend(&text, name, " = ", def, args, "\n");
-    numbers_.emplace(e, name);
-    return name;
+    // The text of a definition decides which expressions are one.
+    def += args;
+    auto [it, fresh] = names_.emplace(def, StrCat("e", names_.size()));
+    if (fresh) StrAppend(&text, it->second, " = ", def, "\n");
+    return numbers_.emplace(e.get(), it->second).first->second;
   }
 
   const Kernel& kernel_;
   std::unordered_map<int, int> vars_;
   std::map<std::string, Dim> symbols_;
-  std::unordered_map<Expr, std::string, ExprHash> numbers_;
+  std::unordered_map<const ExprNode*, std::string> numbers_;
+  std::unordered_map<std::string, std::string> names_;
 };
 
 void AddSize(std::vector<Dim>& sizes, Dim d) {
@@ -146,7 +149,9 @@ void VerifyKernel(const Kernel& kernel) {
   }
   std::vector<bool> stored(kernel.buffers.size());
   for (const KernelStage& s : kernel.stages) {
+    std::unordered_set<const ExprNode*> seen;
     auto check = [&](auto& self, const Expr& e) -> void {
+      if (!seen.insert(e.get()).second) return;
       SINTER_CHECK(e.kind() != ExprKind::kCall && e.kind() != ExprKind::kInput, "calls and inputs must be expanded: " + kernel.name);
       if (e.kind() == ExprKind::kLoad) {
         SINTER_CHECK(e->index >= 0 && e->index < static_cast<int>(kernel.buffers.size()), "a load from no buffer");
@@ -161,6 +166,10 @@ void VerifyKernel(const Kernel& kernel) {
       const KernelBuffer& b = kernel.buffers[store.buffer];
       SINTER_CHECK(store.position.size() == b.shape.size(), "a store's position has another rank");
       SINTER_CHECK(store.value.dtype() == ComputeType(b.dtype), "a store of another type");
+      for (const Expr& p : store.position) {
+        SINTER_CHECK(p.dtype() == kInt64, "a position that is not int64");
+        check(check, p);
+      }
       check(check, store.value);
     }
     for (const KernelStore& store : s.stores) stored[store.buffer] = true;
