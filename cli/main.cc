@@ -1,0 +1,37 @@
+#include <cstdio>
+#include <exception>
+
+#include "sinter/cli/commands.h"
+
+namespace {
+
+constexpr char kUsage[] =
+    "usage: sinter COMMAND ...\n"
+    "  run NAME --input FILE.npy [--input ...] [--labels FILE.npy] [--output FILE.npy] [--allow-unverified-trips] [--interpret]\n"
+    "      runs the saved program NAME (NAME.sgraph, NAME.safetensors) and prints result types and digests;\n"
+    "      with labels: the accuracy of result 0 as scores [n, classes]\n"
+    "  inspect NAME\n"
+    "      prints what the program takes, gives and holds, and its graph\n"
+    "  doctor\n"
+    "      says what was found on this machine and checks that it computes\n";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  if (args.empty() || args[0] == "--help" || args[0] == "help") {
+    std::fputs(kUsage, args.empty() ? stderr : stdout);
+    return args.empty() ? 2 : 0;
+  }
+  const std::vector<std::string> rest(args.begin() + 1, args.end());
+  try {
+    if (args[0] == "run") return sinter::cli::Run(rest);
+    if (args[0] == "inspect") return sinter::cli::Inspect(rest);
+    if (args[0] == "doctor") return sinter::cli::Doctor(rest);
+    std::fprintf(stderr, "sinter: unknown command '%s'\n%s", args[0].c_str(), kUsage);
+    return 2;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "sinter: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,126 @@
+#include "sinter/serialize/jit/jit.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sinter/eager/creation.h"
+#include "sinter/eager/grad_mode.h"
+#include "sinter/graph/strings.h"
+#include "sinter/serialize/format/graph_file.h"
+
+namespace sinter::jit {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json TypeJson(const Value& v) {
+  ordered_json shape = ordered_json::array();
+  for (Dim d : v.type.shape) {
+    if (d.is_const()) shape.push_back(d.value());
+    else shape.push_back(d.ToString());
+  }
+  return {{"name", v.name}, {"dtype", std::string(DTypeName(v.type.dtype))}, {"shape", shape}};
+}
+
+std::string InfoText(const Graph& g, const SaveOptions& options) {
+  ordered_json inputs = ordered_json::array(), outputs = ordered_json::array(), dims = ordered_json::array(), states = ordered_json::array();
+  for (int i = 0; i < g.num_args; ++i) inputs.push_back(TypeJson(*g.body.params[static_cast<size_t>(i)]));
+  for (int i = 0; i < g.num_outputs; ++i) outputs.push_back(TypeJson(*g.body.results[static_cast<size_t>(i)]));
+  for (const StateSlot& s : g.states) states.push_back(TypeJson(*g.body.params[static_cast<size_t>(s.param)]));
+  for (Dim d : g.Symbols()) {
+    const Dim::Facts f = d.facts();
+    dims.push_back({{"name", d.symbol_name()}, {"min", f.min}, {"max", f.max}, {"multiple_of", f.multiple_of}});
+  }
+  static constexpr const char* kNumerics[] = {"exact", "default", "fast"};
+  ordered_json info = {{"format", "sinter program"}, {"version", 1}, {"name", g.name},       {"numerics", kNumerics[static_cast<int>(g.numerics)]},
+                       {"inputs", inputs},           {"outputs", outputs}, {"dims", dims}, {"weights", states}};
+  info["metadata"] = options.metadata;
+  return info.dump(2) + "\n";
+}
+
+}  // namespace
+
+void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOptions& options) {
+  format::ProgramFile program;
+  program.entries.push_back(entry.graph->Clone());
+  Graph& g = *program.entries[0];
+  // Weights by the names of the states; row-major copies.
+  std::vector<Tensor> keep;
+  std::vector<format::NamedTensor> weights;
+  std::set<std::string> names;
+  for (size_t i = 0; i < g.states.size(); ++i) {
+    Tensor t = no_grad([&] { return Tensor(entry.externals[i].cell).detach().contiguous(); });
+    keep.push_back(t);
+    if (!names.insert(g.states[i].name).second)
+      throw Error(ErrorCode::kInvalidArgument, StrCat("jit::save: two state tensors are named '", g.states[i].name, "'"));
+    const TensorImpl& impl = t.impl();
+    weights.push_back({g.states[i].name, impl.dtype, impl.shape, {impl.data(), static_cast<size_t>(impl.numel()) * ItemSize(impl.dtype)}});
+  }
+  program.info = InfoText(g, options);
+
+  // 1. The weights under a name of their own; 2. the program, whose rename is the commit; 3. the plain names.
+  const std::string plain = name + ".safetensors";
+  const std::string staged = plain + ".staged";
+  format::WriteSafetensors(staged, std::move(weights));
+  std::string hashed;
+  try {
+    {
+      format::MappedFile file(staged);
+      program.weights_sha256 = format::Sha256(file.bytes());
+    }
+    hashed = StrCat(plain, ".", program.weights_sha256.substr(0, 16));
+    format::RenameFile(staged, hashed);
+    // The certificate: what this program gives for inputs made from a seed, where it has no state to write.
+    const bool pure = std::none_of(g.states.begin(), g.states.end(), [](const StateSlot& s) { return s.result >= 0; });
+    if (pure && g.numerics == Numerics::kExact) {
+      program.digest_seed = 0x5eed;
+      std::vector<Tensor> inputs;
+      for (const HostArray& a : CertificateInputs(g, program.digest_seed)) inputs.push_back(from_blob(a.memory->data(), a.shape, a.dtype));
+      program.digest = [&] {
+        std::vector<TensorView> views;
+        std::vector<HostArray> results;
+        for (const Tensor& t : inputs) views.push_back({t.impl().data(), t.impl().dtype, t.impl().shape, t.impl().strides});
+        for (const tracer::External& e : entry.externals) views.push_back({e.cell->data(), e.cell->dtype, e.cell->shape, e.cell->strides});
+        const DimEnv env = entry.executable->Bind(views);
+        std::vector<ImplPtr> made;
+        std::vector<TensorView> out;
+        for (int i = 0; i < entry.executable->num_outputs(); ++i) {
+          const ConcreteType t = entry.executable->OutputType(i, env);
+          made.push_back(NewTensor(t.dtype, t.shape, DenseStrides(t.shape, entry.executable->OutputOrder(i))));
+        }
+        for (const ImplPtr& t : made) out.push_back({t->data(), t->dtype, t->shape, t->strides});
+        entry.executable->Run(env, views, out);
+        std::string all;
+        for (int i = 0; i < g.num_outputs; ++i) all += DigestOf(out[static_cast<size_t>(i)]);
+        return format::Sha256(all);
+      }();
+    }
+    const std::vector<std::byte> bytes = format::WriteProgram(program);
+    const std::span<const std::byte> part(bytes);
+    format::WriteFileAtomic(name + ".sgraph", std::span(&part, 1));
+  } catch (...) {
+    format::RemoveFile(staged);
+    if (!hashed.empty()) format::RemoveFile(hashed);
+    throw;
+  }
+  // Committed: from here on the model loads whatever happens.
+  format::RenameFile(hashed, plain);
+  format::WriteFileAtomic(name + ".json", program.info);
+}
+
+std::vector<Tensor> LoadedFunction::Call(const std::vector<Tensor>& arguments) const {
+  std::vector<TensorView> views;
+  for (const Tensor& t : arguments) {
+    const TensorImpl& impl = t.impl();
+    if (impl.symbolic) throw Error(ErrorCode::kUnimplemented, "a loaded program can't be called while another function is captured");
+    views.push_back({impl.data(), impl.dtype, impl.shape, impl.strides});
+  }
+  std::vector<Tensor> results;
+  for (const HostArray& a : model_->Run(views)) results.push_back(from_blob(a.memory->data(), a.shape, a.dtype));
+  return results;
+}
+
+LoadedFunction load(const std::string& name, const LoadOptions& options) { return LoadedFunction(ServedModel::Load(name, options)); }
+
+}  // namespace sinter::jit

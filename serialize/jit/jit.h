@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sinter/eager/tensor.h"
+#include "sinter/serialize/format/served_model.h"
+#include "sinter/tracer/static_function.h"
+
+/// Saving and loading compiled functions.
+namespace sinter::jit {
+
+struct SaveOptions {
+  /// Kept in the info file: labels, preprocessing, anything.
+  std::map<std::string, std::string> metadata;
+};
+
+/// Saves the program of an entry as NAME.sgraph, NAME.safetensors and NAME.json. The old files stay whole until the new program is complete:
+/// a save that fails, or is killed at any moment, leaves a model that loads.
+void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOptions& options = {});
+
+/// Saves what a StaticFunction compiled; compiles it for its InputSpecs if it was not called yet. With several entries the first is saved.
+template <class Function>
+void save(const StaticFunction<Function>& f, const std::string& name, const SaveOptions& options = {}) {
+  if (f.num_entries() == 0) f.compile();
+  SaveEntry(*f.core().entries()[0], name, options);
+}
+
+/// A loaded program, callable on tensors.
+class LoadedFunction {
+ public:
+  explicit LoadedFunction(std::shared_ptr<ServedModel> model) : model_(std::move(model)) {}
+  /// All results.
+  std::vector<Tensor> Call(const std::vector<Tensor>& arguments) const;
+  /// The first result.
+  template <class... T>
+    requires(std::is_convertible_v<const T&, const Tensor&> && ...)
+  Tensor operator()(const T&... arguments) const {
+    return Call({static_cast<const Tensor&>(arguments)...}).at(0);
+  }
+  const ServedModel& model() const { return *model_; }
+
+ private:
+  std::shared_ptr<ServedModel> model_;
+};
+
+LoadedFunction load(const std::string& name, const LoadOptions& options = {});
+
+}  // namespace sinter::jit
