@@ -12,7 +12,8 @@ size_t Execution::WorkBytes(const Program& p) {
   return static_cast<size_t>(p.slots - static_cast<int>(p.constants.size()) + p.workspace) * kSlotBytes;
 }
 
-Execution::Execution(const Program& p, void* const* buffers, const int64_t* sizes, void* scratch, std::byte* constants, std::byte* work)
+Execution::Execution(const Program& p, void* const* buffers, const int64_t* sizes, void* scratch,
+                     std::byte* constants, std::byte* work)
     : p_(p),
       sizes_(sizes),
       constants_(static_cast<int>(p.constants.size())),
@@ -21,7 +22,8 @@ Execution::Execution(const Program& p, void* const* buffers, const int64_t* size
       at_(p.slots),
       values_(p.vars, 0),
       reduce_domains_(p.reduces.size()) {
-  for (int i = 0; i < p.slots; ++i) at_[i] = i < constants_ ? constants + static_cast<size_t>(i) * kSlotBytes : Own(i);
+  for (int i = 0; i < p.slots; ++i)
+    at_[i] = i < constants_ ? constants + static_cast<size_t>(i) * kSlotBytes : Own(i);
   FindStrides(buffers, static_cast<std::byte*>(scratch));
   FindCoefficients();
 }
@@ -49,7 +51,8 @@ void Execution::FindCoefficients() {
     const Access& access = p_.accesses[a];
     for (const PositionTerm& t : access.terms) {
       const int64_t size = t.size < 0 ? 1 : sizes_[t.size];
-      coefficients_[a * row + (t.var < 0 ? p_.vars : t.var)] += t.factor * size * strides_[first_stride_[access.buffer] + t.dimension];
+      coefficients_[a * row + (t.var < 0 ? p_.vars : t.var)] +=
+          t.factor * size * strides_[first_stride_[access.buffer] + t.dimension];
     }
   }
 }
@@ -135,7 +138,9 @@ void Execution::FillTile(const Domain& domain, int64_t at, int n) {
     values_[domain.axes[d].var] = c[d];
   }
   for (int i = 0; i < n;) {
-    const int run = rank == 0 ? n : static_cast<int>(std::min<int64_t>(n - i, domain.axes[rank - 1].extent - c[rank - 1]));
+    const int run =
+        rank == 0 ? n
+                  : static_cast<int>(std::min<int64_t>(n - i, domain.axes[rank - 1].extent - c[rank - 1]));
     tile_.segments.push_back({i, run, c});
     for (int d = 0; d < rank; ++d) {
       const int slot = domain.axes[d].slot;
@@ -179,7 +184,8 @@ void Execution::ForEachSegment(const int64_t* coefficients, F f) const {
   const int64_t step = axes.empty() ? 0 : coefficients[axes.back().var];
   for (const Segment& s : tile_.segments) {
     int64_t offset = first;
-    for (size_t d = 0; d < axes.size(); ++d) offset += coefficients[axes[d].var] * (s.coordinates[d] - values_[axes[d].var]);
+    for (size_t d = 0; d < axes.size(); ++d)
+      offset += coefficients[axes[d].var] * (s.coordinates[d] - values_[axes[d].var]);
     f(s.at, s.n, offset, step);
   }
 }
@@ -200,7 +206,8 @@ void Execution::Load(const Instr& i, int n) {
   std::byte* base = base_[access.buffer];
   std::byte* out = at_[i.out] = Own(i.out);
   const uint8_t* predicate = i.predicate < 0 ? nullptr : Slot<uint8_t>(i.predicate);
-  if (predicate != nullptr && std::memchr(predicate, 0, static_cast<size_t>(n)) == nullptr) predicate = nullptr;
+  if (predicate != nullptr && std::memchr(predicate, 0, static_cast<size_t>(n)) == nullptr)
+    predicate = nullptr;
   if (!access.affine) {
     Offsets(access, n);
     LaneGather(i.type, base, offsets_, predicate, out, n);
@@ -238,15 +245,19 @@ namespace {
 
 class InterpretedKernel final : public CompiledKernel {
  public:
-  explicit InterpretedKernel(const Kernel& k) : program_(CompileProgram(k)), constants_(program_.constants.size() * kSlotBytes) {
+  explicit InterpretedKernel(const Kernel& k)
+      : program_(CompileProgram(k)), constants_(program_.constants.size() * kSlotBytes) {
     for (size_t i = 0; i < program_.constants.size(); ++i)
-      LaneFill(program_.constants[i].type, program_.constants[i].bits, constants_.as<std::byte>() + i * kSlotBytes, kLanes);
+      LaneFill(program_.constants[i].type, program_.constants[i].bits,
+               constants_.as<std::byte>() + i * kSlotBytes, kLanes);
   }
 
-  void Run(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end, void* scratch) const override {
+  void Run(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end,
+           void* scratch) const override {
     if (begin >= end) return;
     MemoryBlock work(Execution::WorkBytes(program_));
-    Execution(program_, buffers, sizes, scratch, constants_.as<std::byte>(), work.as<std::byte>()).Run(begin, end);
+    Execution(program_, buffers, sizes, scratch, constants_.as<std::byte>(), work.as<std::byte>())
+        .Run(begin, end);
   }
 
  private:
@@ -256,6 +267,8 @@ class InterpretedKernel final : public CompiledKernel {
 
 }  // namespace
 
-std::shared_ptr<const CompiledKernel> InterpretKernel(const Kernel& kernel) { return std::make_shared<InterpretedKernel>(kernel); }
+std::shared_ptr<const CompiledKernel> InterpretKernel(const Kernel& kernel) {
+  return std::make_shared<InterpretedKernel>(kernel);
+}
 
 }  // namespace sinter::codegen

@@ -2,8 +2,9 @@
 
 #include <cstdint>
 
-/// Loops over lanes, as templates over the operation. For the interpreter's sources alone, which are compiled so that these loops become
-/// vector code. Operands and results are the same lanes of one slot, or different slots: hence ivdep.
+/// Loops over lanes, as templates over the operation. For the interpreter's sources alone, which are compiled
+/// so that these loops become vector code. Operands and results are the same lanes of one slot, or different
+/// slots: hence ivdep.
 namespace sinter::codegen {
 
 template <class T, class R, auto F>

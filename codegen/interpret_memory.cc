@@ -16,10 +16,14 @@ namespace {
 template <class F>
 void VisitStorage(DType t, F f) {
   switch (ItemSize(t)) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    default: return f(uint64_t{});
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    default:
+      return f(uint64_t{});
   }
 }
 
@@ -37,8 +41,10 @@ I ToInteger(F x) {
 template <class To, class From>
 To ConvertOne(From x) {
   if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    if constexpr (sizeof(To) == 8) return ToInteger<int64_t>(x);
-    else return static_cast<To>(ToInteger<int32_t>(x));
+    if constexpr (sizeof(To) == 8)
+      return ToInteger<int64_t>(x);
+    else
+      return static_cast<To>(ToInteger<int32_t>(x));
   } else {
     return static_cast<To>(x);
   }
@@ -56,14 +62,17 @@ float RoundToOdd(double x) {
 
 template <class From>
 float ToFloat(From x) {
-  if constexpr (std::is_same_v<From, double>) return RoundToOdd(x);
-  else return static_cast<float>(x);
+  if constexpr (std::is_same_v<From, double>)
+    return RoundToOdd(x);
+  else
+    return static_cast<float>(x);
 }
 
 void HalvesToFloats(const void* a, const void*, const void*, void* out, int n) {
   const uint16_t* x = static_cast<const uint16_t*>(a);
   float* r = static_cast<float*>(out);
-  for (int i = 0; i < n; i += 8) _mm256_storeu_ps(r + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+  for (int i = 0; i < n; i += 8)
+    _mm256_storeu_ps(r + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
 }
 
 void FloatsToHalves(const void* a, const void*, const void*, void* out, int n) {
@@ -78,24 +87,35 @@ void FloatsToHalves(const void* a, const void*, const void*, void* out, int n) {
 }
 
 void BFloatsToFloats(const void* a, const void*, const void*, void* out, int n) {
-  Map1<uint16_t, uint32_t, [](uint16_t x) { return static_cast<uint32_t>(x) << 16; }>(a, nullptr, nullptr, out, n);
+  Map1<uint16_t, uint32_t, [](uint16_t x) { return static_cast<uint32_t>(x) << 16; }>(a, nullptr, nullptr,
+                                                                                      out, n);
 }
 
 template <class From>
 LaneFn ConversionFrom(DType to) {
   using F = From;
   switch (to) {
-    case DType::kFloat32: return Map1<F, float, [](F x) { return ConvertOne<float>(x); }>;
-    case DType::kFloat64: return Map1<F, double, [](F x) { return ConvertOne<double>(x); }>;
+    case DType::kFloat32:
+      return Map1<F, float, [](F x) { return ConvertOne<float>(x); }>;
+    case DType::kFloat64:
+      return Map1<F, double, [](F x) { return ConvertOne<double>(x); }>;
     case DType::kFloat16:
-      if constexpr (std::is_same_v<F, float>) return FloatsToHalves;
-      else return Map1<F, uint16_t, [](F x) { return FloatToHalf(ToFloat(x)); }>;
-    case DType::kBFloat16: return Map1<F, uint16_t, [](F x) { return FloatToBFloat16(ToFloat(x)); }>;
-    case DType::kInt8: return Map1<F, int8_t, [](F x) { return ConvertOne<int8_t>(x); }>;
-    case DType::kUInt8: return Map1<F, uint8_t, [](F x) { return ConvertOne<uint8_t>(x); }>;
-    case DType::kInt32: return Map1<F, int32_t, [](F x) { return ConvertOne<int32_t>(x); }>;
-    case DType::kInt64: return Map1<F, int64_t, [](F x) { return ConvertOne<int64_t>(x); }>;
-    case DType::kBool: return Map1<F, uint8_t, [](F x) { return static_cast<uint8_t>(x != 0); }>;
+      if constexpr (std::is_same_v<F, float>)
+        return FloatsToHalves;
+      else
+        return Map1<F, uint16_t, [](F x) { return FloatToHalf(ToFloat(x)); }>;
+    case DType::kBFloat16:
+      return Map1<F, uint16_t, [](F x) { return FloatToBFloat16(ToFloat(x)); }>;
+    case DType::kInt8:
+      return Map1<F, int8_t, [](F x) { return ConvertOne<int8_t>(x); }>;
+    case DType::kUInt8:
+      return Map1<F, uint8_t, [](F x) { return ConvertOne<uint8_t>(x); }>;
+    case DType::kInt32:
+      return Map1<F, int32_t, [](F x) { return ConvertOne<int32_t>(x); }>;
+    case DType::kInt64:
+      return Map1<F, int64_t, [](F x) { return ConvertOne<int64_t>(x); }>;
+    case DType::kBool:
+      return Map1<F, uint8_t, [](F x) { return static_cast<uint8_t>(x != 0); }>;
   }
   return nullptr;
 }
@@ -112,15 +132,24 @@ void ByFloat(const void* a, const void*, const void*, void* out, int n) {
 template <DType From>
 LaneFn ConversionFromHalf(DType to) {
   switch (to) {
-    case DType::kFloat32: return From == kFloat16 ? HalvesToFloats : BFloatsToFloats;
-    case DType::kFloat64: return ByFloat<From, kFloat64>;
-    case DType::kFloat16: return ByFloat<From, kFloat16>;
-    case DType::kBFloat16: return ByFloat<From, kBFloat16>;
-    case DType::kInt8: return ByFloat<From, kInt8>;
-    case DType::kUInt8: return ByFloat<From, kUInt8>;
-    case DType::kInt32: return ByFloat<From, kInt32>;
-    case DType::kInt64: return ByFloat<From, kInt64>;
-    case DType::kBool: return ByFloat<From, kBool>;
+    case DType::kFloat32:
+      return From == kFloat16 ? HalvesToFloats : BFloatsToFloats;
+    case DType::kFloat64:
+      return ByFloat<From, kFloat64>;
+    case DType::kFloat16:
+      return ByFloat<From, kFloat16>;
+    case DType::kBFloat16:
+      return ByFloat<From, kBFloat16>;
+    case DType::kInt8:
+      return ByFloat<From, kInt8>;
+    case DType::kUInt8:
+      return ByFloat<From, kUInt8>;
+    case DType::kInt32:
+      return ByFloat<From, kInt32>;
+    case DType::kInt64:
+      return ByFloat<From, kInt64>;
+    case DType::kBool:
+      return ByFloat<From, kBool>;
   }
   return nullptr;
 }
@@ -144,15 +173,24 @@ void VisitStores(DType t, F f) {
 
 LaneFn LaneConversion(DType from, DType to) {
   switch (from) {
-    case DType::kFloat32: return ConversionFrom<float>(to);
-    case DType::kFloat64: return ConversionFrom<double>(to);
-    case DType::kFloat16: return ConversionFromHalf<kFloat16>(to);
-    case DType::kBFloat16: return ConversionFromHalf<kBFloat16>(to);
-    case DType::kInt8: return ConversionFrom<int8_t>(to);
-    case DType::kUInt8: return ConversionFrom<uint8_t>(to);
-    case DType::kInt32: return ConversionFrom<int32_t>(to);
-    case DType::kInt64: return ConversionFrom<int64_t>(to);
-    case DType::kBool: return ConversionFrom<uint8_t>(to);
+    case DType::kFloat32:
+      return ConversionFrom<float>(to);
+    case DType::kFloat64:
+      return ConversionFrom<double>(to);
+    case DType::kFloat16:
+      return ConversionFromHalf<kFloat16>(to);
+    case DType::kBFloat16:
+      return ConversionFromHalf<kBFloat16>(to);
+    case DType::kInt8:
+      return ConversionFrom<int8_t>(to);
+    case DType::kUInt8:
+      return ConversionFrom<uint8_t>(to);
+    case DType::kInt32:
+      return ConversionFrom<int32_t>(to);
+    case DType::kInt64:
+      return ConversionFrom<int64_t>(to);
+    case DType::kBool:
+      return ConversionFrom<uint8_t>(to);
   }
   return nullptr;
 }
@@ -188,7 +226,8 @@ void LaneLoadIf(DType t, const void* from, int64_t stride, const uint8_t* predic
   });
 }
 
-void LaneGather(DType t, const void* from, const int64_t* offset, const uint8_t* predicate, void* out, int n) {
+void LaneGather(DType t, const void* from, const int64_t* offset, const uint8_t* predicate, void* out,
+                int n) {
   VisitStorage(t, [&]<class T>(T) {
     const T* x = static_cast<const T*>(from);
     T* r = static_cast<T*>(out);

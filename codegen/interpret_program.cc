@@ -91,7 +91,8 @@ class Compiler {
     }
     // Of several stores, one could overwrite what a slot that stands for memory shows to the next.
     for (Instr& i : tile.code)
-      if (s.stores.size() > 1 && std::any_of(code.stores.begin(), code.stores.end(), [&](const StoreCode& c) { return c.value == i.out; }))
+      if (s.stores.size() > 1 && std::any_of(code.stores.begin(), code.stores.end(),
+                                             [&](const StoreCode& c) { return c.value == i.out; }))
         i.in_place = false;
     for (const LoopVar& l : kernel_.outer) code.outer.push_back(MakeLoop(l, tile));
     for (const LoopVar& l : s.inner) code.inner.push_back(MakeLoop(l, tile));
@@ -129,7 +130,8 @@ class Compiler {
     size_t level = ReadsMemory(e) ? 1 : 0;
     for (int v : Free(e))
       for (size_t i = 1; i < chain_.size(); ++i)
-        if (std::find(chain_[i]->vars.begin(), chain_[i]->vars.end(), v) != chain_[i]->vars.end()) level = std::max(level, i);
+        if (std::find(chain_[i]->vars.begin(), chain_[i]->vars.end(), v) != chain_[i]->vars.end())
+          level = std::max(level, i);
     return level;
   }
 
@@ -164,12 +166,15 @@ class Compiler {
         const SizeRef size = Ref(e->dim);
         return std::vector{PositionTerm{dimension, -1, size.size < 0 ? size.constant : 1, size.size}};
       }
-      case ExprKind::kIndex: return std::vector{PositionTerm{dimension, Var(e->index), 1, -1}};
+      case ExprKind::kIndex:
+        return std::vector{PositionTerm{dimension, Var(e->index), 1, -1}};
       case ExprKind::kNeg:
       case ExprKind::kAdd:
       case ExprKind::kSub:
-      case ExprKind::kMul: break;
-      default: return std::nullopt;
+      case ExprKind::kMul:
+        break;
+      default:
+        return std::nullopt;
     }
     auto a = Terms(e->args[0], dimension);
     auto b = e->args.size() > 1 ? Terms(e->args[1], dimension) : std::vector<PositionTerm>{};
@@ -182,7 +187,8 @@ class Compiler {
       for (const PositionTerm& x : *a)
         for (const PositionTerm& y : *b) {
           if ((x.var >= 0 && y.var >= 0) || (x.size >= 0 && y.size >= 0)) return std::nullopt;
-          product.push_back({dimension, std::max(x.var, y.var), x.factor * y.factor, std::max(x.size, y.size)});
+          product.push_back(
+              {dimension, std::max(x.var, y.var), x.factor * y.factor, std::max(x.size, y.size)});
         }
       return product;
     }
@@ -202,7 +208,8 @@ class Compiler {
     }
     if (!access.affine) {
       access.terms.clear();
-      for (const Expr& p : position) access.slots.push_back(p.is_const() && p.const_int() == 0 ? -1 : EmitFrom(p, level));
+      for (const Expr& p : position)
+        access.slots.push_back(p.is_const() && p.const_int() == 0 ? -1 : EmitFrom(p, level));
     }
     program_.accesses.push_back(std::move(access));
     const int number = static_cast<int>(program_.accesses.size()) - 1;
@@ -257,7 +264,8 @@ class Compiler {
         SINTER_CHECK(!n.args.empty() && n.args.size() <= 3);
         const DType in = n.kind == ExprKind::kSelect ? n.args[1].dtype() : n.args[0].dtype();
         i.fn = n.kind == ExprKind::kConvert ? LaneConversion(in, n.dtype) : LaneOp(n.kind, in);
-        for (size_t a = 0; a < 3; ++a) i.operands[a] = EmitFrom(n.args[std::min(a, n.args.size() - 1)], level);
+        for (size_t a = 0; a < 3; ++a)
+          i.operands[a] = EmitFrom(n.args[std::min(a, n.args.size() - 1)], level);
       }
     }
     return Add(std::move(i), *chain_[level]);
@@ -310,8 +318,9 @@ class Compiler {
       for (Import& m : program_.reduces[i.reduce].imports) f(m.from);
   }
 
-  // Results of `scope`'s code that aren't needed any more give their slot to later ones, so that the slots in use stay in the cache.
-  // Slots of loads are shared among loads alone: they may stand for memory. `live`: what is read after the code.
+  // Results of `scope`'s code that aren't needed any more give their slot to later ones, so that the slots in
+  // use stay in the cache. Slots of loads are shared among loads alone: they may stand for memory. `live`:
+  // what is read after the code.
   void ShareSlots(Scope& scope, std::span<int* const> live) {
     std::unordered_map<int, size_t> last_read;  // of results of this code
     for (size_t at = 0; at < scope.code.size(); ++at) last_read.emplace(scope.code[at].out, at);
@@ -330,10 +339,12 @@ class Compiler {
     };
     std::vector<std::vector<std::pair<int, bool>>> ends(scope.code.size());
     for (const Instr& i : scope.code)
-      if (const size_t at = last_read[i.out]; at < ends.size()) ends[at].push_back({i.out, i.kind == InstrKind::kLoad});
+      if (const size_t at = last_read[i.out]; at < ends.size())
+        ends[at].push_back({i.out, i.kind == InstrKind::kLoad});
     for (size_t at = 0; at < scope.code.size(); ++at) {
       Instr& i = scope.code[at];
-      // Operands are freed after this: a result never goes where an operand of another width is still to be read.
+      // Operands are freed after this: a result never goes where an operand of another width is still to be
+      // read.
       std::vector<int>& pool = free[i.kind == InstrKind::kLoad];
       const int own = i.out;
       if (!pool.empty()) {
@@ -353,8 +364,10 @@ class Compiler {
     std::unordered_map<int, int> numbers;
     auto fix = [&](int& s) {
       if (s < 0) return;
-      if (s & kConstantBit) s &= ~kConstantBit;
-      else s = numbers.emplace(s, constants + static_cast<int>(numbers.size())).first->second;
+      if (s & kConstantBit)
+        s &= ~kConstantBit;
+      else
+        s = numbers.emplace(s, constants + static_cast<int>(numbers.size())).first->second;
     };
     auto fix_code = [&](std::vector<Instr>& code) {
       for (Instr& i : code) {

@@ -9,8 +9,9 @@
 
 /// Kernel stages as register programs: what the interpreter executes.
 ///
-/// A register ("slot") holds a value for each lane of a tile. Slots are numbered [0, constants) for constants, which are made once per
-/// program, then those of the program's run. Loop variables are numbered through the whole program.
+/// A register ("slot") holds a value for each lane of a tile. Slots are numbered [0, constants) for
+/// constants, which are made once per program, then those of the program's run. Loop variables are numbered
+/// through the whole program.
 namespace sinter::codegen {
 
 /// A size: a constant, or a run-time size by number.
@@ -20,7 +21,8 @@ struct SizeRef {
   int64_t Get(const int64_t* sizes) const { return size < 0 ? constant : sizes[size]; }
 };
 
-/// Part of a position in dimension `dimension`: factor * size * value of a loop variable; without a variable (-1) just factor * size.
+/// Part of a position in dimension `dimension`: factor * size * value of a loop variable; without a variable
+/// (-1) just factor * size.
 struct PositionTerm {
   int dimension = 0;
   int var = -1;
@@ -31,9 +33,9 @@ struct PositionTerm {
 /// Where a load or store is.
 struct Access {
   int buffer = 0;
-  bool affine = false;              ///< terms say it all; else slots
+  bool affine = false;  ///< terms say it all; else slots
   std::vector<PositionTerm> terms;
-  std::vector<int> slots;           ///< by dimension; -1: zero
+  std::vector<int> slots;  ///< by dimension; -1: zero
 };
 
 enum class InstrKind : uint8_t { kOp, kSize, kLoad, kReduce };
@@ -65,14 +67,14 @@ struct Loop {
 struct ReduceCode {
   ReduceKind kind = ReduceKind::kSum;
   DType type = DType::kFloat32;
-  LaneFn combine = nullptr;       ///< kContract: addition
-  LaneFn multiply = nullptr;      ///< kContract: fma, or integer multiplication
+  LaneFn combine = nullptr;   ///< kContract: addition
+  LaneFn multiply = nullptr;  ///< kContract: fma, or integer multiplication
   std::vector<Loop> loops;
-  std::vector<Import> imports;    ///< values from outside, copied into the body's own slots
+  std::vector<Import> imports;  ///< values from outside, copied into the body's own slots
   std::vector<Instr> body;
-  std::vector<int> accesses;      ///< that the body (and reductions in it) makes
-  int value = -1, value2 = -1;    ///< slots of the body's results
-  int workspace = 0;              ///< first of its slots in the workspace
+  std::vector<int> accesses;    ///< that the body (and reductions in it) makes
+  int value = -1, value2 = -1;  ///< slots of the body's results
+  int workspace = 0;            ///< first of its slots in the workspace
 };
 
 /// Slots used by a reduction for lanes and block results.
@@ -85,11 +87,11 @@ struct StoreCode {
 
 struct StageCode {
   std::vector<Loop> outer, inner;
-  std::vector<Instr> preamble;   ///< once per call
-  std::vector<Instr> body;       ///< per tile
+  std::vector<Instr> preamble;  ///< once per call
+  std::vector<Instr> body;      ///< per tile
   std::vector<StoreCode> stores;
-  std::vector<int> accesses;     ///< all of them, reductions included
-  bool reduce_lanes = false;     ///< lanes run over the reduction
+  std::vector<int> accesses;  ///< all of them, reductions included
+  bool reduce_lanes = false;  ///< lanes run over the reduction
 };
 
 struct Constant {

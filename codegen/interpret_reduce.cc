@@ -8,8 +8,8 @@
 namespace sinter::codegen {
 namespace {
 
-// Reductions at least this long run with lanes over the reduced values rather than over result elements, where that is asked for or
-// there are few results.
+// Reductions at least this long run with lanes over the reduced values rather than over result elements,
+// where that is asked for or there are few results.
 constexpr int64_t kLongReduction = 64;
 constexpr int kFewResults = kLaneStep / 2;
 
@@ -19,18 +19,24 @@ void Chain(const void* a, const void* b, int n, void* acc) {
   const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
   T sum = *static_cast<T*>(acc);
   for (int i = 0; i < n; ++i) {
-    if constexpr (std::is_floating_point_v<T>) sum = std::fma(x[i], y[i], sum);
-    else sum += x[i] * y[i];
+    if constexpr (std::is_floating_point_v<T>)
+      sum = std::fma(x[i], y[i], sum);
+    else
+      sum += x[i] * y[i];
   }
   *static_cast<T*>(acc) = sum;
 }
 
 void Chain(DType t, const void* a, const void* b, int n, void* acc) {
   switch (t) {
-    case DType::kFloat32: return Chain<float>(a, b, n, acc);
-    case DType::kFloat64: return Chain<double>(a, b, n, acc);
-    case DType::kInt64: return Chain<uint64_t>(a, b, n, acc);
-    default: return Chain<uint32_t>(a, b, n, acc);
+    case DType::kFloat32:
+      return Chain<float>(a, b, n, acc);
+    case DType::kFloat64:
+      return Chain<double>(a, b, n, acc);
+    case DType::kInt64:
+      return Chain<uint64_t>(a, b, n, acc);
+    default:
+      return Chain<uint32_t>(a, b, n, acc);
   }
 }
 
@@ -51,7 +57,8 @@ void Execution::Reduce(int number, int out, int n) {
   const Domain& domain = ReduceDomain(number);
   const bool contract = r.kind == ReduceKind::kContract;
   if (domain.points == 0) {
-    LaneFill(r.type, contract || r.kind == ReduceKind::kSum ? 0 : ReduceIdentity(r.kind, r.type), Slot(out), n);
+    LaneFill(r.type, contract || r.kind == ReduceKind::kSum ? 0 : ReduceIdentity(r.kind, r.type), Slot(out),
+             n);
   } else if (domain.points >= kLongReduction && (n <= kFewResults || (reduce_lanes_ && !contract))) {
     ByValue(r, domain, out);
   } else if (contract) {
@@ -64,7 +71,8 @@ void Execution::Reduce(int number, int out, int n) {
 // Walks the values of a reduction in order, all lanes together.
 template <class F>
 void Execution::ForEachValue(const ReduceCode& r, const Domain& domain, int n, F f) {
-  for (const Import& m : r.imports) std::memcpy(Slot(m.to), Slot(m.from), static_cast<size_t>(ItemSize(m.type)) * n);
+  for (const Import& m : r.imports)
+    std::memcpy(Slot(m.to), Slot(m.from), static_cast<size_t>(ItemSize(m.type)) * n);
   auto set = [&](const Domain::Axis& axis, int64_t value) {
     values_[axis.var] = value;
     if (axis.slot >= 0) LaneFill(kInt64, static_cast<uint64_t>(value), Slot(axis.slot), RoundLanes(n));
@@ -94,8 +102,10 @@ void Execution::ContractByLane(const ReduceCode& r, const Domain& domain, int ou
       r.combine(acc, product, nullptr, acc, lanes);
     }
     if ((k + 1) % kContractionBlock != 0 && k + 1 != domain.points) return;
-    if (k < kContractionBlock) std::memcpy(sum, acc, kSlotBytes);
-    else r.combine(sum, acc, nullptr, sum, lanes);
+    if (k < kContractionBlock)
+      std::memcpy(sum, acc, kSlotBytes);
+    else
+      r.combine(sum, acc, nullptr, sum, lanes);
   });
 }
 
@@ -121,12 +131,14 @@ void Execution::ReduceByLane(const ReduceCode& r, const Domain& domain, int out,
 int Execution::Push(const ReduceCode& r, int depth, int64_t block, const void* value, int n) {
   std::memcpy(Work(r, kReduceLanes + depth), value, static_cast<size_t>(ItemSize(r.type)) * n);
   ++depth;
-  for (int64_t b = block; b & 1; b >>= 1, --depth) Combine(r, Work(r, kReduceLanes + depth - 2), Work(r, kReduceLanes + depth - 1), n);
+  for (int64_t b = block; b & 1; b >>= 1, --depth)
+    Combine(r, Work(r, kReduceLanes + depth - 2), Work(r, kReduceLanes + depth - 1), n);
   return depth;
 }
 
 void Execution::Finish(const ReduceCode& r, int depth, void* out, int n) {
-  for (; depth > 1; --depth) Combine(r, Work(r, kReduceLanes + depth - 2), Work(r, kReduceLanes + depth - 1), n);
+  for (; depth > 1; --depth)
+    Combine(r, Work(r, kReduceLanes + depth - 2), Work(r, kReduceLanes + depth - 1), n);
   std::memcpy(out, Work(r, kReduceLanes), static_cast<size_t>(ItemSize(r.type)) * n);
 }
 
@@ -137,15 +149,20 @@ void Execution::ByValue(const ReduceCode& r, const Domain& domain, int out) {
   const auto& axes = tile.domain->axes;
   for (const Segment& s : tile.segments) {
     for (int i = 0; i < s.n; ++i) {
-      for (size_t d = 0; d < axes.size(); ++d) values_[axes[d].var] = s.coordinates[d] + (d + 1 == axes.size() ? i : 0);
+      for (size_t d = 0; d < axes.size(); ++d)
+        values_[axes[d].var] = s.coordinates[d] + (d + 1 == axes.size() ? i : 0);
       for (const Import& m : r.imports) {
         uint64_t bits = 0;
-        std::memcpy(&bits, Slot<std::byte>(m.from) + static_cast<size_t>(s.at + i) * ItemSize(m.type), ItemSize(m.type));
-        LaneFill(m.type, bits, Slot(m.to), RoundLanes(static_cast<int>(std::min<int64_t>(kLanes, domain.points))));
+        std::memcpy(&bits, Slot<std::byte>(m.from) + static_cast<size_t>(s.at + i) * ItemSize(m.type),
+                    ItemSize(m.type));
+        LaneFill(m.type, bits, Slot(m.to),
+                 RoundLanes(static_cast<int>(std::min<int64_t>(kLanes, domain.points))));
       }
       std::byte* result = Slot<std::byte>(out) + static_cast<size_t>(s.at + i) * ItemSize(r.type);
-      if (r.kind == ReduceKind::kContract) ContractOne(r, domain, result);
-      else ReduceOne(r, domain, result);
+      if (r.kind == ReduceKind::kContract)
+        ContractOne(r, domain, result);
+      else
+        ReduceOne(r, domain, result);
     }
   }
   reduce_lanes_ = reduce_lanes;

@@ -35,7 +35,8 @@ class Canonical {
   std::string Text() {
     std::string s = "kernel\n";
     for (const KernelBuffer& b : kernel_.buffers)
-      StrAppend(&s, "buffer ", DTypeName(b.dtype), " ", Shape(b.shape), " order ", Join(b.order, ","), " ", static_cast<int>(b.role), "\n");
+      StrAppend(&s, "buffer ", DTypeName(b.dtype), " ", Shape(b.shape), " order ", Join(b.order, ","), " ",
+                static_cast<int>(b.role), "\n");
     StrAppend(&s, "outer", Loops(kernel_.outer), "\n");
     for (const KernelStage& stage : kernel_.stages) {
       StrAppend(&s, "stage vector ", static_cast<int>(stage.vector), " inner", Loops(stage.inner), "\n");
@@ -47,7 +48,7 @@ class Canonical {
         StrAppend(&s, "store b", store.buffer, position, " = ", value, "\n");
       }
     }
-    return s;
+    return s + facts_;
   }
 
  private:
@@ -55,8 +56,13 @@ class Canonical {
     std::vector<std::pair<Dim, Dim>> renamed;
     for (Dim sym : d.Symbols()) {
       auto [it, fresh] = symbols_.emplace(sym.symbol_name(), Dim());
-      // A symbol of the same facts under a number: facts decide what a size simplifies to.
-      if (fresh) it->second = Dim::Symbol(StrCat("s", symbols_.size()), sym.facts());
+      // A symbol of the same facts under a number: facts decide what a size simplifies to, and what code
+      // leaves out.
+      if (fresh) {
+        const Dim::Facts f = sym.facts();
+        it->second = Dim::Symbol(StrCat("s", symbols_.size()), f);
+        StrAppend(&facts_, it->second.ToString(), " in ", f.min, "..", f.max, " by ", f.multiple_of, "\n");
+      }
       renamed.emplace_back(sym, it->second);
     }
     return d.Substitute(renamed).ToString();
@@ -82,12 +88,23 @@ class Canonical {
     for (const Expr& a : n.args) StrAppend(&args, " ", Number(a, text));
     std::string def = StrCat(static_cast<int>(n.kind), ":", static_cast<int>(n.dtype));
     switch (n.kind) {
-      case ExprKind::kConst: StrAppend(&def, " ", n.bits); break;
-      case ExprKind::kIndex: StrAppend(&def, " v", Var(n.index)); break;
-      case ExprKind::kSize: StrAppend(&def, " (", Size(n.dim), ")"); break;
-      case ExprKind::kLoad: StrAppend(&def, " b", n.index, n.predicated ? "?" : ""); break;
-      case ExprKind::kReduce: StrAppend(&def, " r", static_cast<int>(n.reduce), loops); break;
-      default: break;
+      case ExprKind::kConst:
+        StrAppend(&def, " ", n.bits);
+        break;
+      case ExprKind::kIndex:
+        StrAppend(&def, " v", Var(n.index));
+        break;
+      case ExprKind::kSize:
+        StrAppend(&def, " (", Size(n.dim), ")");
+        break;
+      case ExprKind::kLoad:
+        StrAppend(&def, " b", n.index, n.predicated ? "?" : "");
+        break;
+      case ExprKind::kReduce:
+        StrAppend(&def, " r", static_cast<int>(n.reduce), loops);
+        break;
+      default:
+        break;
     }
     // The text of a definition decides which expressions are one.
     def += args;
@@ -99,6 +116,7 @@ class Canonical {
   const Kernel& kernel_;
   std::unordered_map<int, int> vars_;
   std::map<std::string, Dim> symbols_;
+  std::string facts_;
   std::unordered_map<const ExprNode*, std::string> numbers_;
   std::unordered_map<std::string, std::string> names_;
 };
@@ -145,16 +163,19 @@ void VerifyKernel(const Kernel& kernel) {
     std::vector<int> order = b.order;
     std::sort(order.begin(), order.end());
     SINTER_CHECK(order.size() == b.shape.size(), "a buffer's order has another rank");
-    for (size_t i = 0; i < order.size(); ++i) SINTER_CHECK(order[i] == static_cast<int>(i), "a buffer's order is no permutation");
+    for (size_t i = 0; i < order.size(); ++i)
+      SINTER_CHECK(order[i] == static_cast<int>(i), "a buffer's order is no permutation");
   }
   std::vector<bool> stored(kernel.buffers.size());
   for (const KernelStage& s : kernel.stages) {
     std::unordered_set<const ExprNode*> seen;
     auto check = [&](auto& self, const Expr& e) -> void {
       if (!seen.insert(e.get()).second) return;
-      SINTER_CHECK(e.kind() != ExprKind::kCall && e.kind() != ExprKind::kInput, "calls and inputs must be expanded: " + kernel.name);
+      SINTER_CHECK(e.kind() != ExprKind::kCall && e.kind() != ExprKind::kInput,
+                   "calls and inputs must be expanded: " + kernel.name);
       if (e.kind() == ExprKind::kLoad) {
-        SINTER_CHECK(e->index >= 0 && e->index < static_cast<int>(kernel.buffers.size()), "a load from no buffer");
+        SINTER_CHECK(e->index >= 0 && e->index < static_cast<int>(kernel.buffers.size()),
+                     "a load from no buffer");
         const KernelBuffer& b = kernel.buffers[e->index];
         SINTER_CHECK(e->args.size() == b.shape.size() + e->predicated, "a load's position has another rank");
         SINTER_CHECK(e->dtype == b.dtype, "a load of another type");

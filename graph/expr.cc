@@ -1,5 +1,7 @@
 #include "sinter/graph/expr.h"
 
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -246,19 +248,41 @@ Expr Expr::Reduce(ReduceKind kind, std::vector<LoopVar> loops, std::vector<Expr>
   return Make(std::move(n));
 }
 
-bool operator==(const Expr& a, const Expr& b) {
-  if (a.node_ == b.node_) return true;
-  if (!a.node_ || !b.node_ || a->hash != b->hash) return false;
-  const ExprNode &x = *a, &y = *b;
+namespace {
+
+// Whether two nodes of one hash are equal but for their operands.
+bool SameButOperands(const ExprNode& x, const ExprNode& y) {
   if (x.kind != y.kind || x.dtype != y.dtype || x.predicated != y.predicated || x.reduce != y.reduce || x.index != y.index ||
       x.bits != y.bits || x.op != y.op || x.args.size() != y.args.size() || x.loops.size() != y.loops.size() ||
       !AttrsEqual(x.attrs, y.attrs) || !(x.dim == y.dim))
     return false;
   for (size_t i = 0; i < x.loops.size(); ++i)
     if (x.loops[i].id != y.loops[i].id || !(x.loops[i].extent == y.loops[i].extent)) return false;
-  for (size_t i = 0; i < x.args.size(); ++i)
-    if (!(x.args[i] == y.args[i])) return false;
   return true;
+}
+
+// Pairs of nodes that were compared: shared operands are compared once, else the time would be exponential.
+using ComparedPairs = absl::flat_hash_set<std::pair<const ExprNode*, const ExprNode*>>;
+
+bool EqualNodes(const ExprNode& x, const ExprNode& y, ComparedPairs& compared) {
+  if (x.hash != y.hash || !SameButOperands(x, y)) return false;
+  for (size_t i = 0; i < x.args.size(); ++i) {
+    const ExprNode *p = x.args[i].get(), *q = y.args[i].get();
+    if (p == q) continue;
+    if (p == nullptr || q == nullptr) return false;
+    if (!p->args.empty() && !compared.insert({p, q}).second) continue;  // a difference would have ended the comparison
+    if (!EqualNodes(*p, *q, compared)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool operator==(const Expr& a, const Expr& b) {
+  if (a.node_ == b.node_) return true;
+  if (!a.node_ || !b.node_) return false;
+  ComparedPairs compared;
+  return EqualNodes(*a, *b, compared);
 }
 
 Expr WithArgs(const Expr& e, std::vector<Expr> args) {

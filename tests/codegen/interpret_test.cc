@@ -191,6 +191,68 @@ TEST(Interpret, FalsePredicatesReadNothing) {
   EXPECT_EQ(y, std::vector<float>(n, 0));
 }
 
+// Many results at once: lanes run over them, and the tree is the same.
+TEST(Interpret, ColumnsAndRowsSumByTheTree) {
+  const int rows = 1500, columns = 21;
+  std::mt19937 rng(5);
+  std::uniform_real_distribution<float> u(-1, 1);
+  std::vector<float> x(rows * columns), z(rows);
+  for (float& v : x) v = u(rng);
+  for (float& v : z) v = u(rng);
+  for (VectorAxis axis : {VectorAxis::kOuter, VectorAxis::kReduction}) {
+    Kernel k;
+    k.buffers = {{kFloat32, {rows, columns}, {0, 1}}, {kFloat32, {rows}, {0}}, {kFloat32, {columns}, {0}, BufferRole::kOutput}, {kFloat32, {columns}, {0}, BufferRole::kOutput}};
+    k.outer.push_back({FreshIndex(), columns});
+    LoopVar l{FreshIndex(), rows};
+    const Expr i = Expr::Index(k.outer[0].id), j = Expr::Index(l.id), a = Expr::Load(0, kFloat32, {j, i}), b = Expr::Load(1, kFloat32, {j});
+    k.stages.push_back({{}, {{2, {i}, Expr::Reduce(ReduceKind::kSum, {l}, {a})}, {3, {i}, Expr::Reduce(ReduceKind::kContract, {l}, {a, b})}}, axis});
+    std::vector<float> sum(columns), product(columns);
+    void* buffers[] = {x.data(), z.data(), sum.data(), product.data()};
+    InterpretKernel(k)->Run(buffers, nullptr, 0, columns, nullptr);
+    for (int c = 0; c < columns; ++c) {
+      std::vector<float> column(rows);
+      for (int r = 0; r < rows; ++r) column[r] = x[r * columns + c];
+      EXPECT_EQ(std::bit_cast<uint32_t>(sum[c]), std::bit_cast<uint32_t>(TreeSum(column)));
+      EXPECT_EQ(std::bit_cast<uint32_t>(product[c]), std::bit_cast<uint32_t>(ContractionSum(column, z)));
+    }
+  }
+}
+
+// Rows that are shorter than a tile and divide nothing; positions that are no sums of loop variables.
+TEST(Interpret, TilesSpanRows) {
+  const int64_t rows = 200, columns = 13;
+  Kernel k;
+  k.outer = {{FreshIndex(), rows}, {FreshIndex(), columns}};
+  const Expr i = Expr::Index(k.outer[0].id), j = Expr::Index(k.outer[1].id);
+  k.buffers = {{kInt64, {rows, columns}, {1, 0}}, {kInt64, {columns}, {0}}, {kInt64, {rows}, {0}}, {kInt64, {rows, columns}, {0, 1}, BufferRole::kOutput}};
+  const Expr folded = Expr::Binary(ExprKind::kFloorMod, i * I(7) + j, I(columns));
+  k.stages.push_back({{}, {{3, {i, j}, Expr::Load(0, kInt64, {i, j}) * Expr::Load(1, kInt64, {folded}) + Expr::Load(2, kInt64, {I(rows - 1) - i}) + j}}, VectorAxis::kOuter});
+  std::vector<int64_t> x(rows * columns), row(columns), column(rows), y(rows * columns);
+  std::iota(x.begin(), x.end(), 100);
+  std::iota(row.begin(), row.end(), 3);
+  std::iota(column.begin(), column.end(), 5000);
+  void* buffers[] = {x.data(), row.data(), column.data(), y.data()};
+  InterpretKernel(k)->Run(buffers, nullptr, 0, rows * columns, nullptr);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c)
+      ASSERT_EQ(y[r * columns + c], x[c * rows + r] * row[(r * 7 + c) % columns] + column[rows - 1 - r] + c) << r << " " << c;
+}
+
+// An output may be the memory of an input that is read at the same points alone; every store has what was there before.
+TEST(Interpret, OutputsInPlaceOfInputs) {
+  const int64_t n = 1024;
+  Kernel k;
+  k.outer = {{FreshIndex(), n}};
+  const Expr i = Expr::Index(k.outer[0].id), x = Expr::Load(0, kFloat32, {i});
+  k.buffers = {{kFloat32, {n}, {0}}, {kFloat32, {n}, {0}, BufferRole::kOutput}, {kFloat32, {n}, {0}, BufferRole::kOutput}};
+  k.stages.push_back({{}, {{1, {i}, x + 1.0}, {2, {i}, x}}, VectorAxis::kOuter});
+  std::vector<float> data(n, 4), copy(n);
+  void* buffers[] = {data.data(), data.data(), copy.data()};
+  InterpretKernel(k)->Run(buffers, nullptr, 0, n, nullptr);
+  EXPECT_EQ(data, std::vector<float>(n, 5));
+  EXPECT_EQ(copy, std::vector<float>(n, 4));
+}
+
 // Any cut of the outer domain gives the same results: kernels run in parallel.
 TEST(Interpret, PiecesEqualTheWhole) {
   const Dim n = Dim::Symbol("pieces_n");
