@@ -73,8 +73,25 @@ SINTER_OP(Silu, silu)
 SINTER_OP(GeluTanh, gelu_tanh)
 
 namespace sinter::ops {
+
+// Written in ops declared above.
+/// x tanh(softplus(x)) (Misra 2019).
+struct Mish {
+  static constexpr OpInfo kInfo{.name = "mish", .kind = OpKind::kPointwise, .dtype = DTypeRule::kPromoteFloat};
+  template <Number X>
+  static X Body(const X& x) { return x * tanh(softplus(x)); }
+  static void Samples(SampleSink& s) {
+    s.Range(-8, 8).Reference([](double x) { return x * std::tanh(std::log1p(std::exp(x))); }).MaxUlp(8);
+  }
+};
+
+}  // namespace sinter::ops
+
+SINTER_OP(Mish, mish)
+
+namespace sinter::ops {
 /// The family, for the registry.
 inline std::vector<const OpDef*> ActivationOps() {
-  return OpFamily<Relu, LeakyRelu, Softplus, Silu, GeluTanh>();
+  return OpFamily<Relu, LeakyRelu, Softplus, Silu, GeluTanh, Mish>();
 }
 }  // namespace sinter::ops

@@ -1,0 +1,160 @@
+// Keys, state, gradients and errors of compiled functions.
+#include <gtest/gtest.h>
+
+#include "sinter/eager/creation.h"
+#include "sinter/eager/grad_mode.h"
+#include "sinter/eager/operators.h"
+#include "sinter/eager/random.h"
+#include "sinter/graph/ops/activations.h"
+#include "sinter/graph/ops/contraction.h"
+#include "sinter/graph/ops/math.h"
+#include "sinter/graph/ops/nn.h"
+#include "sinter/tracer/static_function.h"
+
+namespace sinter {
+namespace {
+
+std::vector<float> V(const Tensor& t) { return t.ToVector<float>(); }
+
+TEST(StaticFunction, OneEntryForEverySizeOfADynamicDimension) {
+  auto f = [](const Tensor& x) { return softmax(x * 2, {.dim = 1}); };
+  auto g = to_static(f, {InputSpec({kDynamic, 5})}, {.numerics = Numerics::kExact});
+  for (int64_t n : {0, 1, 2, 7, 33}) {
+    Tensor x = rand({n, 5});
+    EXPECT_EQ(V(f(x)), V(g(x))) << n;
+  }
+  EXPECT_EQ(g.num_entries(), 1);
+}
+
+TEST(StaticFunction, WrongArgumentsSayWhatWasExpected) {
+  auto g = to_static([](const Tensor& x) { return x + 1; }, {InputSpec({kDynamic, 4}, kFloat32, "image")});
+  auto failure = [&](const Tensor& x) -> std::string {
+    try {
+      g(x);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(failure(zeros({3})).find("rank"), std::string::npos);
+  EXPECT_NE(failure(zeros({3, 5})).find("dimension 1 is 5"), std::string::npos) << failure(zeros({3, 5}));
+  EXPECT_NE(failure(zeros({3, 4}, kInt64)).find("element types"), std::string::npos);
+  EXPECT_NE(failure(zeros({3, 5})).find("'image'"), std::string::npos);
+  EXPECT_NE(failure(zeros({3, 5})).find("static_function_test.cc"), std::string::npos) << failure(zeros({3, 5}));
+}
+
+TEST(StaticFunction, HostArgumentsAreInTheKey) {
+  auto g = to_static([](const Tensor& x, float k) { return x * k; }, {InputSpec({"n"})}, {.numerics = Numerics::kExact});
+  const Tensor x = tensor({1.0, 2.0});
+  EXPECT_EQ(V(g(x, 2)), (std::vector<float>{2, 4}));
+  EXPECT_EQ(V(g(x, 3)), (std::vector<float>{3, 6}));
+  EXPECT_EQ(V(g(x, 2)), (std::vector<float>{2, 4}));
+  EXPECT_EQ(g.num_entries(), 2);
+  EXPECT_NE(g.explain().find("host arguments"), std::string::npos);
+}
+
+TEST(StaticFunction, StateIsReadByReference) {
+  Parameter w(tensor({1.0, 2.0}));
+  auto g = to_static([&](const Tensor& x) { return x * w; }, {InputSpec({2})}, {.numerics = Numerics::kExact});
+  const Tensor x = tensor({10.0, 10.0});
+  NoGradGuard no_grad;
+  EXPECT_EQ(V(g(x)), (std::vector<float>{10, 20}));
+  w = tensor({3.0, 4.0});
+  EXPECT_EQ(V(g(x)), (std::vector<float>{30, 40}));
+  EXPECT_EQ(g.num_entries(), 1);
+}
+
+TEST(StaticFunction, WritesAreCommittedOnlyWhenTheCallSucceeds) {
+  Buffer count(tensor({0.0}));
+  auto g = to_static([&](const Tensor& x) {
+    count = count + 1;
+    return x + count;
+  }, {InputSpec({"n"})}, {.numerics = Numerics::kExact});
+  EXPECT_EQ(V(g(tensor({1.0}))), (std::vector<float>{2}));
+  EXPECT_EQ(V(g(tensor({1.0}))), (std::vector<float>{3}));
+  EXPECT_EQ(V(count), (std::vector<float>{2}));
+  EXPECT_THROW(g(zeros({2, 2})), Error);
+  EXPECT_EQ(V(count), (std::vector<float>{2}));
+}
+
+TEST(StaticFunction, RandomNumbersAreTheEagerOnes) {
+  auto f = [](Generator& g, const Tensor& x) { return x + g.rand({4}); };
+  Generator eager(11), captured(11);
+  auto g = to_static([&](const Tensor& x) { return f(captured, x); }, {InputSpec({4})}, {.numerics = Numerics::kExact});
+  const Tensor x = zeros({4});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(V(f(eager, x)), V(g(x)));
+  EXPECT_EQ(eager.offset(), captured.offset());
+}
+
+TEST(StaticFunction, ATrainingStepIsOneProgram) {
+  auto make = [] { return Parameter(tensor({1.0, -2.0, 0.5})); };
+  Parameter a = make(), b = make();
+  auto step = [](Parameter& w, const Tensor& x) {
+    Tensor loss = (tanh(w * x) - 0.25f).square().mean();
+    loss.backward();
+    {
+      NoGradGuard no_grad;
+      w = w - w.grad() * 0.5f;
+    }
+    w.clear_grad();
+    return loss;
+  };
+  auto g = to_static([&](const Tensor& x) { return step(b, x); }, {InputSpec({3})}, {.numerics = Numerics::kExact});
+  const Tensor x = tensor({0.3, -0.7, 1.1});
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(V(step(a, x)), V(g(x))) << i;
+  EXPECT_EQ(V(a), V(b));
+  EXPECT_FALSE(b.grad().defined());
+  EXPECT_EQ(g.num_entries(), 1);
+}
+
+TEST(StaticFunction, BackwardThroughACompiledCall) {
+  Parameter w(rand({5, 3}));
+  auto f = [&](const Tensor& x) { return softmax(relu(matmul(x, w)), {.dim = 1}); };
+  auto g = to_static(f, {InputSpec({"n", 5})}, {.numerics = Numerics::kExact});
+  Tensor x = rand({4, 5}), seed = rand({4, 3});
+  (f(x) * seed).sum().backward();
+  const std::vector<float> want = V(w.grad());
+  w.clear_grad();
+  (g(x) * seed).sum().backward();
+  EXPECT_EQ(V(w.grad()), want);
+}
+
+TEST(StaticFunction, GradientThroughABranch) {
+  Parameter w(tensor({1.0, 2.0}));
+  auto step = [&](const Tensor& x) {
+    Tensor y = w * x;
+    if (x.sum() > 0) y = y.square();
+    else y = y * 3;
+    y.sum().backward();
+    Tensor g = w.grad();
+    w.clear_grad();
+    return g;
+  };
+  auto g = to_static(step, {InputSpec({2})}, {.numerics = Numerics::kExact});
+  for (double s : {1.0, -1.0}) {
+    const Tensor x = tensor({0.5 * s, 0.25 * s});
+    EXPECT_EQ(V(step(x)), V(g(x))) << s;
+  }
+}
+
+TEST(StaticFunction, MismatchedShapesNameTheLine) {
+  auto g = to_static([](const Tensor& x, const Tensor& y) { return matmul(x, y); }, {InputSpec({2, 3}), InputSpec({4, 5})});
+  try {
+    g(zeros({2, 3}), zeros({4, 5}));
+    FAIL();
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find("matmul(float32[2, 3], float32[4, 5])"), std::string::npos) << text;
+    EXPECT_NE(text.find("static_function_test.cc"), std::string::npos) << text;
+  }
+}
+
+TEST(StaticFunction, InsideAnotherCaptureItIsPartOfIt) {
+  auto inner = to_static([](const Tensor& x) { return exp(x); }, {InputSpec({"n"})});
+  auto outer = to_static([&](const Tensor& x) { return inner(x) + 1; }, {InputSpec({"n"})}, {.numerics = Numerics::kExact});
+  const Tensor x = tensor({0.5, 1.5});
+  EXPECT_EQ(V(outer(x)), V(exp(x) + 1));
+}
+
+}  // namespace
+}  // namespace sinter
