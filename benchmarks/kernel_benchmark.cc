@@ -1,4 +1,4 @@
-// Compiled kernels on one thread: a sum and a chain of elementary functions, softmax of rows, sums of rows and of columns, next to
+// Kernels on one thread, compiled and interpreted: a sum and a chain of elementary functions, softmax of rows, sums of rows and of columns, next to
 // memcpy of as many bytes. `bytes` counts what a kernel has to read and write at least; compile times are of kernels that no cache has.
 #include <benchmark/benchmark.h>
 
@@ -96,8 +96,7 @@ Workload Sum(int64_t rows, int64_t columns, bool of_columns) {
   return {std::move(k), rows * columns * 4};
 }
 
-void Run(benchmark::State& state, const Workload& w, const CpuTarget& target) {
-  auto compiled = codegen::CompileCpuKernel(w.kernel, target);
+void Run(benchmark::State& state, const Workload& w, const CompiledKernel& code) {
   std::vector<MemoryBlock> memory;
   std::vector<void*> pointers;
   for (const auto& b : w.kernel.buffers) {
@@ -110,7 +109,7 @@ void Run(benchmark::State& state, const Workload& w, const CpuTarget& target) {
   }
   MemoryBlock scratch(static_cast<size_t>(codegen::ScratchBytes(w.kernel).value()) + 64);
   const int64_t points = codegen::OuterPoints(w.kernel).value();
-  for (auto _ : state) compiled->Run(pointers.data(), nullptr, 0, points, scratch.as<std::byte>());
+  for (auto _ : state) code.Run(pointers.data(), nullptr, 0, points, scratch.as<std::byte>());
   state.SetBytesProcessed(state.iterations() * w.bytes);
 }
 
@@ -148,8 +147,10 @@ void RegisterAll() {
   std::vector<std::pair<std::string, CpuTarget>> targets = {{"v3w8", {8, false}}, {"v3w16", {16, false}}};
   if (GetCpuInfo().isa == IsaLevel::kV4) targets.push_back({"v4w16", {16, true}});
   for (const auto& [name, w] : workloads)
+    benchmark::RegisterBenchmark((name + "/interpreted").c_str(), [w = w](benchmark::State& s) { Run(s, w, *codegen::InterpretKernel(w.kernel)); });
+  for (const auto& [name, w] : workloads)
     for (const auto& [target_name, target] : targets) {
-      benchmark::RegisterBenchmark((name + "/" + target_name).c_str(), [w = w, target = target](benchmark::State& s) { Run(s, w, target); });
+      benchmark::RegisterBenchmark((name + "/" + target_name).c_str(), [w = w, target = target](benchmark::State& s) { Run(s, w, *codegen::CompileCpuKernel(w.kernel, target)); });
       benchmark::RegisterBenchmark(("compile/" + name + "/" + target_name).c_str(), [w = w, target = target](benchmark::State& s) { CompileTime(s, w, target); })
           ->Unit(benchmark::kMillisecond);
     }

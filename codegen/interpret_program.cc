@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "sinter/codegen/interpret_slots.h"
 #include "sinter/graph/error.h"
 
 namespace sinter::codegen {
@@ -20,9 +21,6 @@ struct Scope {
   std::vector<int> accesses;
 };
 
-// Slots while compiling: constants are counted apart and come first in the end.
-constexpr int kConstantBit = 1 << 30;
-
 class Compiler {
  public:
   explicit Compiler(const Kernel& k) : kernel_(k), sizes_(k.RuntimeSizes()) {}
@@ -36,7 +34,7 @@ class Compiler {
     }
     for (const KernelStage& s : kernel_.stages) Stage(s);
     program_.vars = static_cast<int>(vars_.size());
-    FinishSlots();
+    NumberSlots(program_);
     return std::move(program_);
   }
 
@@ -100,7 +98,7 @@ class Compiler {
     for (StoreCode& store : code.stores) live.push_back(&store.value);
     for (StoreCode& store : code.stores)
       for (int& slot : program_.accesses[store.access].slots) live.push_back(&slot);
-    ShareSlots(tile, live);
+    ShareSlots(program_, tile.code, live);
     code.preamble = std::move(preamble.code);
     code.body = std::move(tile.code);
     code.accesses = std::move(tile.accesses);
@@ -293,7 +291,7 @@ class Compiler {
     chain_.insert(chain_.end(), saved.begin(), saved.end());
     std::vector<int*> live = {&r.value};
     if (r.value2 >= 0) live.push_back(&r.value2);
-    ShareSlots(body, live);
+    ShareSlots(program_, body.code, live);
     r.imports = std::move(body.imports);
     r.body = std::move(body.code);
     r.accesses = std::move(body.accesses);
@@ -303,97 +301,6 @@ class Compiler {
     Instr i{.kind = InstrKind::kReduce, .type = e.dtype()};
     i.reduce = static_cast<int>(program_.reduces.size()) - 1;
     return Add(std::move(i), *chain_[level]);
-  }
-
-  // Calls f with every slot that an instruction reads, by reference.
-  template <class F>
-  void ForEachRead(Instr& i, F f) {
-    if (i.kind == InstrKind::kOp)
-      for (int& s : i.operands) f(s);
-    if (i.predicate >= 0) f(i.predicate);
-    if (i.access >= 0)
-      for (int& s : program_.accesses[i.access].slots)
-        if (s >= 0) f(s);
-    if (i.reduce >= 0)
-      for (Import& m : program_.reduces[i.reduce].imports) f(m.from);
-  }
-
-  // Results of `scope`'s code that aren't needed any more give their slot to later ones, so that the slots in
-  // use stay in the cache. Slots of loads are shared among loads alone: they may stand for memory. `live`:
-  // what is read after the code.
-  void ShareSlots(Scope& scope, std::span<int* const> live) {
-    std::unordered_map<int, size_t> last_read;  // of results of this code
-    for (size_t at = 0; at < scope.code.size(); ++at) last_read.emplace(scope.code[at].out, at);
-    for (size_t at = 0; at < scope.code.size(); ++at)
-      ForEachRead(scope.code[at], [&](int s) {
-        if (auto it = last_read.find(s); it != last_read.end()) it->second = at;
-      });
-    for (int* s : live)
-      if (auto it = last_read.find(*s); it != last_read.end()) it->second = scope.code.size();
-
-    std::unordered_map<int, int> shared;
-    std::vector<int> free[2];
-    auto renamed = [&](int s) {
-      auto it = shared.find(s);
-      return it == shared.end() ? s : it->second;
-    };
-    std::vector<std::vector<std::pair<int, bool>>> ends(scope.code.size());
-    for (const Instr& i : scope.code)
-      if (const size_t at = last_read[i.out]; at < ends.size())
-        ends[at].push_back({i.out, i.kind == InstrKind::kLoad});
-    for (size_t at = 0; at < scope.code.size(); ++at) {
-      Instr& i = scope.code[at];
-      // Operands are freed after this: a result never goes where an operand of another width is still to be
-      // read.
-      std::vector<int>& pool = free[i.kind == InstrKind::kLoad];
-      const int own = i.out;
-      if (!pool.empty()) {
-        shared[own] = pool.back();
-        pool.pop_back();
-      }
-      ForEachRead(i, [&](int& s) { s = renamed(s); });
-      i.out = renamed(own);
-      for (auto [slot, load] : ends[at]) free[load].push_back(renamed(slot));
-    }
-    for (int* s : live) *s = renamed(*s);
-  }
-
-  // Numbers the slots densely, constants first.
-  void FinishSlots() {
-    const int constants = static_cast<int>(program_.constants.size());
-    std::unordered_map<int, int> numbers;
-    auto fix = [&](int& s) {
-      if (s < 0) return;
-      if (s & kConstantBit)
-        s &= ~kConstantBit;
-      else
-        s = numbers.emplace(s, constants + static_cast<int>(numbers.size())).first->second;
-    };
-    auto fix_code = [&](std::vector<Instr>& code) {
-      for (Instr& i : code) {
-        fix(i.out);
-        fix(i.predicate);
-        if (i.kind == InstrKind::kOp)
-          for (int& s : i.operands) fix(s);
-      }
-    };
-    for (Access& a : program_.accesses)
-      for (int& s : a.slots) fix(s);
-    for (StageCode& s : program_.stages) {
-      for (Loop& l : s.outer) fix(l.slot);
-      for (Loop& l : s.inner) fix(l.slot);
-      fix_code(s.preamble);
-      fix_code(s.body);
-      for (StoreCode& store : s.stores) fix(store.value);
-    }
-    for (ReduceCode& r : program_.reduces) {
-      for (Loop& l : r.loops) fix(l.slot);
-      for (Import& m : r.imports) fix(m.from), fix(m.to);
-      fix_code(r.body);
-      fix(r.value);
-      fix(r.value2);
-    }
-    program_.slots = constants + static_cast<int>(numbers.size());
   }
 
   const Kernel& kernel_;
