@@ -1,0 +1,218 @@
+#include "sinter/codegen/cuda/nvrtc.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "sinter/graph/error.h"
+#include "sinter/graph/strings.h"
+
+#if SINTER_HAVE_NVRTC
+#include <nvrtc.h>
+#endif
+
+namespace sinter::codegen::cuda {
+namespace {
+
+#if !SINTER_HAVE_NVRTC
+constexpr char kNotBuilt[] =
+    "this build has no CUDA: neither a CUDA toolkit nor the NVRTC wheels were there when it was built (tools/setup "
+    "fetches the wheels)";
+#endif
+
+#if SINTER_HAVE_NVRTC
+
+struct Nvrtc {
+  decltype(&nvrtcVersion) version;
+  decltype(&nvrtcGetErrorString) error_string;
+  decltype(&nvrtcGetNumSupportedArchs) num_archs;
+  decltype(&nvrtcGetSupportedArchs) archs;
+  decltype(&nvrtcCreateProgram) create;
+  decltype(&nvrtcDestroyProgram) destroy;
+  decltype(&nvrtcCompileProgram) compile;
+  decltype(&nvrtcGetProgramLogSize) log_size;
+  decltype(&nvrtcGetProgramLog) log;
+  decltype(&nvrtcGetCUBINSize) cubin_size;
+  decltype(&nvrtcGetCUBIN) cubin;
+  decltype(&nvrtcGetPTXSize) ptx_size;
+  decltype(&nvrtcGetPTX) ptx;
+  std::string path;     // what was opened
+  std::string missing;  // why nothing was
+};
+
+template <class F>
+bool Find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  return function != nullptr;
+}
+
+Nvrtc OpenNvrtc() {
+  Nvrtc n{};
+  // The toolkit that the build saw (its lib64, or lib of unpacked wheels), then wherever the loader looks. The functions used are the
+  // same in all these versions.
+  const std::string names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  void* library = nullptr;
+  for (const char* folder : {SINTER_CUDA_HOME "/lib64/", SINTER_CUDA_HOME "/lib/", ""}) {
+    for (const std::string& name : names) {
+      n.path = folder + name;
+      library = dlopen(n.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library != nullptr) break;
+    }
+    if (library != nullptr) break;
+  }
+  if (library == nullptr) {
+    const char* error = dlerror();
+    n.missing = StrCat("NVRTC was not found in " SINTER_CUDA_HOME " nor on the library path: ", error ? error : "unknown error");
+    return n;
+  }
+  const bool all = Find(library, "nvrtcVersion", n.version) && Find(library, "nvrtcGetErrorString", n.error_string) &&
+                   Find(library, "nvrtcGetNumSupportedArchs", n.num_archs) && Find(library, "nvrtcGetSupportedArchs", n.archs) &&
+                   Find(library, "nvrtcCreateProgram", n.create) && Find(library, "nvrtcDestroyProgram", n.destroy) &&
+                   Find(library, "nvrtcCompileProgram", n.compile) && Find(library, "nvrtcGetProgramLogSize", n.log_size) &&
+                   Find(library, "nvrtcGetProgramLog", n.log) && Find(library, "nvrtcGetCUBINSize", n.cubin_size) &&
+                   Find(library, "nvrtcGetCUBIN", n.cubin) && Find(library, "nvrtcGetPTXSize", n.ptx_size) && Find(library, "nvrtcGetPTX", n.ptx);
+  if (!all) n.missing = StrCat(n.path, " is too old: NVRTC 11.2 or newer is needed");
+  return n;
+}
+
+// Opened once and never closed: NVRTC keeps threads and caches of its own.
+const Nvrtc& Library() {
+  static const Nvrtc* library = new Nvrtc(OpenNvrtc());
+  return *library;
+}
+
+const Nvrtc& Required() {
+  if (!Library().missing.empty()) throw Error(ErrorCode::kUnavailable, Library().missing);
+  return Library();
+}
+
+void Check(const Nvrtc& n, nvrtcResult r, const char* what) {
+  if (r != NVRTC_SUCCESS) throw Error(ErrorCode::kInternal, StrCat("NVRTC: ", what, ": ", n.error_string(r)));
+}
+
+#endif
+
+// The few functions of the driver that a description needs, by their stable names.
+std::string DescribeDriver() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) return "driver: libcuda.so.1 not found\nGPU: none: no NVIDIA driver is installed\n";
+  int (*init)(unsigned), (*version)(int*), (*count)(int*), (*get)(int*, int), (*name)(char*, int, int), (*attribute)(int*, int, int),
+      (*error_string)(int, const char**);
+  auto find = [&](const char* symbol, auto& f) {
+    f = reinterpret_cast<std::decay_t<decltype(f)>>(dlsym(driver, symbol));
+    return f != nullptr;
+  };
+  if (!find("cuInit", init) || !find("cuDriverGetVersion", version) || !find("cuDeviceGetCount", count) || !find("cuDeviceGet", get) ||
+      !find("cuDeviceGetName", name) || !find("cuDeviceGetAttribute", attribute) || !find("cuGetErrorString", error_string))
+    return "driver: libcuda.so.1 lacks functions of the CUDA driver\nGPU: none: the driver can't be used\n";
+  int v = 0;
+  std::string text = "driver: libcuda.so.1";
+  if (version(&v) == 0) StrAppend(&text, ", CUDA ", v / 1000, ".", v % 1000 / 10);
+  StrAppend(&text, "\n");
+  int devices = 0;
+  int fault = init(0);
+  if (fault == 0) fault = count(&devices);
+  if (fault != 0) {
+    const char* why = nullptr;
+    error_string(fault, &why);
+    return StrCat(text, "GPU: none: ", why != nullptr ? why : StrCat("driver error ", fault), "\n");
+  }
+  if (devices == 0) return StrCat(text, "GPU: none: the driver sees no device\n");
+  for (int i = 0; i < devices; ++i) {
+    constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+    int device = 0, major = 0, minor = 0;
+    char label[256] = {};
+    if (get(&device, i) != 0 || name(label, sizeof label - 1, device) != 0) continue;
+    attribute(&major, kMajor, device), attribute(&minor, kMinor, device);
+    StrAppend(&text, "GPU: ", label, ", sm_", major, minor, "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+bool NvrtcAvailable(std::string* why) {
+#if SINTER_HAVE_NVRTC
+  if (why != nullptr) *why = Library().missing;
+  return Library().missing.empty();
+#else
+  if (why != nullptr) *why = kNotBuilt;
+  return false;
+#endif
+}
+
+std::string NvrtcVersion() {
+#if SINTER_HAVE_NVRTC
+  const Nvrtc& n = Required();
+  int major = 0, minor = 0;
+  Check(n, n.version(&major, &minor), "its version");
+  return StrCat(major, ".", minor, " (", n.path, ")");
+#else
+  throw Error(ErrorCode::kUnavailable, kNotBuilt);
+#endif
+}
+
+std::vector<int> NvrtcArchs() {
+#if SINTER_HAVE_NVRTC
+  if (!NvrtcAvailable(nullptr)) return {};
+  const Nvrtc& n = Library();
+  int count = 0;
+  Check(n, n.num_archs(&count), "its architectures");
+  std::vector<int> archs(static_cast<size_t>(count));
+  if (count > 0) Check(n, n.archs(archs.data()), "its architectures");
+  std::sort(archs.begin(), archs.end());
+  return archs;
+#else
+  return {};
+#endif
+}
+
+CompiledCuda CompileCubin(const CudaSource& source, int sm) {
+#if SINTER_HAVE_NVRTC
+  const Nvrtc& n = Required();
+  nvrtcProgram program = nullptr;
+  Check(n, n.create(&program, source.text.c_str(), StrCat(source.name, ".cu").c_str(), 0, nullptr, nullptr), source.name.c_str());
+  struct Destroy {
+    const Nvrtc& n;
+    nvrtcProgram* program;
+    ~Destroy() { n.destroy(program); }
+  } destroy{n, &program};
+  const std::string arch = StrCat("--gpu-architecture=sm_", sm);
+  // The bits of every other target: no contraction, correctly rounded division and roots, subnormals kept.
+  const char* options[] = {arch.c_str(), "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--std=c++17", "--generate-line-info"};
+  const nvrtcResult result = n.compile(program, static_cast<int>(std::size(options)), options);
+  CompiledCuda out;
+  auto fetch = [&](auto size_of, auto get, std::string& to) {
+    size_t size = 0;
+    Check(n, size_of(program, &size), "a result's size");
+    to.resize(size);
+    if (size > 0) Check(n, get(program, to.data()), "a result");
+  };
+  fetch(n.log_size, n.log, out.log);
+  while (!out.log.empty() && (out.log.back() == '\0' || out.log.back() == '\n')) out.log.pop_back();
+  if (result != NVRTC_SUCCESS)
+    throw Error(ErrorCode::kInvalidArgument,
+                StrCat("NVRTC can't compile ", source.name, " for sm_", sm, ": ", n.error_string(result), "\n", out.log));
+  fetch(n.cubin_size, n.cubin, out.cubin);
+  fetch(n.ptx_size, n.ptx, out.ptx);
+  if (!out.ptx.empty() && out.ptx.back() == '\0') out.ptx.pop_back();
+  return out;
+#else
+  (void)source, (void)sm;
+  throw Error(ErrorCode::kUnavailable, kNotBuilt);
+#endif
+}
+
+std::string DescribeCuda() {
+  std::string text, why;
+  if (NvrtcAvailable(&why)) {
+    const std::vector<int> archs = NvrtcArchs();
+    StrAppend(&text, "NVRTC: ", NvrtcVersion(), ", sm_", archs.empty() ? 0 : archs.front(), " to sm_", archs.empty() ? 0 : archs.back(), "\n");
+  } else {
+    StrAppend(&text, "NVRTC: none: ", why, "\n");
+  }
+  StrAppend(&text, DescribeDriver());
+  return StrCat(text, "programs run on the CPU: kernels are emitted as CUDA C++ and compiled for NVIDIA devices, nothing launches them yet\n");
+}
+
+}  // namespace sinter::codegen::cuda
