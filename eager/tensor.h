@@ -305,7 +305,11 @@ class Parameter : public Tensor {
   Parameter(Parameter&&) = default;
   Parameter& operator=(const Tensor& value);
   Parameter& operator=(Tensor&& value);
-  Parameter& operator=(const Parameter& o) { return *this = static_cast<const Tensor&>(o); }
+  Parameter& operator=(const Parameter& o) {
+    if (o.defined()) return *this = static_cast<const Tensor&>(o);
+    Tensor::operator=(o);  // no value: no cell
+    return *this;
+  }
 };
 
 /// A member of a module that is state but not learned, such as a running mean.
@@ -317,7 +321,11 @@ class Buffer : public Tensor {
   Buffer(Buffer&&) = default;
   Buffer& operator=(const Tensor& value);
   Buffer& operator=(Tensor&& value);
-  Buffer& operator=(const Buffer& o) { return *this = static_cast<const Tensor&>(o); }
+  Buffer& operator=(const Buffer& o) {
+    if (o.defined()) return *this = static_cast<const Tensor&>(o);
+    Tensor::operator=(o);
+    return *this;
+  }
 };
 
 }  // namespace sinter

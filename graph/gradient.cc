@@ -16,6 +16,11 @@ class Differentiator {
 
   std::vector<Value*> Run(Value* of, Value* seed, std::span<Value* const> wrt) {
     DecomposeUngraded(before_);
+    of = Present(of);
+    seed = Present(seed);
+    std::vector<Value*> targets;
+    for (Value* v : wrt) targets.push_back(Present(v));
+    wrt = targets;
     std::vector<Node*> nodes = NodesBefore();
     std::unordered_set<const Value*> active = DependentOn(nodes, wrt);
     std::unordered_map<const Value*, Value*> grads;
@@ -48,10 +53,20 @@ class Differentiator {
       for (Value* v : n->inputs) in.push_back(builder.Wrap(v));
       DecomposeCtx ctx{*n->op, n->op->AttrsOrDefault(n->attrs), in, {}};
       n->op->decompose(ctx);
-      for (size_t i = 0; i < n->outputs.size(); ++i) block_.graph->ReplaceAllUses(n->out(static_cast<int>(i)), GraphBuilder::Unwrap(ctx.out[i]));
+      for (size_t i = 0; i < n->outputs.size(); ++i) {
+        Value* by = GraphBuilder::Unwrap(ctx.out[i]);
+        block_.graph->ReplaceAllUses(n->out(static_cast<int>(i)), by);
+        replaced_[n->out(static_cast<int>(i))] = by;
+      }
       block_.graph->Erase(n);
       it = first ? block_.nodes.begin() : std::next(previous);  // parts may be composites themselves
     }
+  }
+
+  // What stands for a value whose composite was decomposed.
+  Value* Present(Value* v) const {
+    for (auto it = replaced_.find(v); it != replaced_.end(); it = replaced_.find(v)) v = it->second;
+    return v;
   }
 
   std::vector<Node*> NodesBefore() {
@@ -143,13 +158,13 @@ class Differentiator {
     for (int branch : {0, 1}) {
       Block& to = *backward->regions[branch];
       std::unordered_map<const Value*, Value*> map;
-      std::vector<Value*> results = CloneInto(*n.regions[branch], to, map);
+      to.results = CloneInto(*n.regions[branch], to, map);  // kept as results while composites among them are decomposed
       // The scalar whose gradients are the sums over all results.
       std::vector<Value*> total(captured.size(), nullptr);
       for (size_t i = 0; i < n.outputs.size(); ++i) {
         auto seed = grads.find(n.out(static_cast<int>(i)));
         if (seed == grads.end()) continue;
-        std::vector<Value*> parts = sinter::Differentiate(to, results[i], seed->second, captured);
+        std::vector<Value*> parts = sinter::Differentiate(to, to.results[i], seed->second, captured);
         GraphBuilder inner(to);
         for (size_t k = 0; k < captured.size(); ++k) {
           if (parts[k] == nullptr) continue;
@@ -175,6 +190,7 @@ class Differentiator {
   Block& block_;
   GraphBuilder builder_;
   const Node* before_;
+  std::unordered_map<const Value*, Value*> replaced_;
 };
 
 bool LowerInBlock(Block& block) {
@@ -191,7 +207,7 @@ bool LowerInBlock(Block& block) {
     GraphBuilder builder(block, n);
     builder.SetStack(n->stack, n->source, "gradient");
     for (size_t i = 0; i < wrt.size(); ++i) {
-      if (grads[i] == nullptr) grads[i] = GraphBuilder::Unwrap(FullLike(builder.Wrap(wrt[i]), 0));
+      if (grads[i] == nullptr) grads[i] = GraphBuilder::Unwrap(FullLike(builder.Wrap(n->inputs[first + i]), 0));
       block.graph->ReplaceAllUses(n->out(static_cast<int>(i)), grads[i]);
     }
     block.graph->Erase(n);

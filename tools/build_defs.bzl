@@ -6,7 +6,7 @@ def sinter_library(name, hdrs = [], visibility = ["//visibility:public"], **kwar
         name = name,
         hdrs = hdrs,
         include_prefix = ("sinter/" + native.package_name()).rstrip("/"),
-        strip_include_prefix = "/" + native.package_name() if hdrs else None,
+        strip_include_prefix = "/" + native.package_name() if hdrs and native.package_name() else None,
         visibility = visibility,
         **kwargs
     )

@@ -244,9 +244,15 @@ Expr PlaneGather::Element(ElementCtx& c) {
   Expr flat = c.In(1, c.at);
   flat = Expr::Convert(flat, kInt64);
   const Dim height = c.in[0].shape[2], width = c.in[0].shape[3];
+  const PoolAttrs& a = c.Attrs<Attrs>().pool;
+  Expr h = Expr::Binary(ExprKind::kFloorDiv, flat, Expr::Size(width)), w = Expr::Binary(ExprKind::kFloorMod, flat, Expr::Size(width));
   Expr inside = (I64(0) <= flat) & (flat < Expr::Size(height) * Expr::Size(width));
-  Expr w = Expr::Size(width);
-  return c.InIf(0, {c.at[0], c.at[1], Expr::Binary(ExprKind::kFloorDiv, flat, w), Expr::Binary(ExprKind::kFloorMod, flat, w)}, inside);
+  const Expr position[] = {h, w};
+  for (int i : {0, 1}) {
+    Expr first = c.at[2 + i] * I64(a.stride[i]) - I64(a.padding[i]);
+    inside = inside & (first <= position[i]) & (position[i] < first + I64(a.kernel[i]));
+  }
+  return c.InIf(0, {c.at[0], c.at[1], h, w}, inside);
 }
 
 void PlaneGather::Grad(GradCtx& c) {
@@ -260,7 +266,11 @@ void PlaneGather::Samples(SampleSink& s) {
   s.Reference([](std::span<const RefTensor> in, const AttrPtr&) {
     RefTensor r = RefTensor::Zeros(in[1].shape);
     const int64_t plane = in[0].shape[2] * in[0].shape[3], out = in[1].shape[2] * in[1].shape[3];
-    for (size_t i = 0; i < r.data.size(); ++i) r.data[i] = in[0].data[static_cast<int64_t>(i) / out * plane + static_cast<int64_t>(in[1].data[i])];
+    // 2x2 windows of a 4x4 image.
+    for (size_t i = 0; i < r.data.size(); ++i) {
+      const int64_t o = static_cast<int64_t>(i) % out, at = static_cast<int64_t>(in[1].data[i]);
+      if (at / 4 / 2 == o / 2 && at % 4 / 2 == o % 2) r.data[i] = in[0].data[static_cast<int64_t>(i) / out * plane + at];
+    }
     return std::vector{r};
   });
 }

@@ -131,7 +131,7 @@ struct MaxPool2dGrad {
   static void Samples(SampleSink& s);
 };
 
-/// x [n, c, h, w] at positions h * width + w (i64 [n, c, oh, ow]) -> [n, c, oh, ow]. A position outside of the image reads 0.
+/// x [n, c, h, w] at positions h * width + w (i64 [n, c, oh, ow]) -> [n, c, oh, ow]. A position outside of its own window reads 0.
 struct PlaneGather {
   static constexpr OpInfo kInfo{.name = "plane_gather", .kind = OpKind::kGather, .inputs = 2, .dtype = DTypeRule::kFirst};
   struct Attrs {

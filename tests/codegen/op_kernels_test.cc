@@ -1,97 +1,13 @@
+#include "sinter/tests/codegen/op_runner.h"
+
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-#include <random>
-
-#include "sinter/codegen/compile.h"
 #include "sinter/codegen/cpu/compile_kernel.h"
-#include "sinter/graph/graph.h"
-#include "sinter/graph/op.h"
-#include "sinter/graph/strings.h"
 #include "sinter/runtime/cpu_info.h"
 
 // Every op of the registry on its own samples: the compiled code gives the bits of the interpreter.
-namespace sinter::codegen {
+namespace sinter::codegen::testing {
 namespace {
-
-struct Operand {
-  TensorType type;
-  Shape shape, strides;
-  std::vector<char> bytes;
-};
-
-template <class T>
-void Put(std::vector<char>& bytes, size_t i, double v) {
-  const T t = static_cast<T>(v);
-  std::memcpy(bytes.data() + i * sizeof(T), &t, sizeof(T));
-}
-
-Operand MakeOperand(const SampleInput& in, std::mt19937& rng) {
-  const DType t = in.dtype.value_or(kFloat32);
-  Operand o{{t, {}}, in.shape, Shape(in.shape.size(), 0), {}};
-  int64_t n = 1;
-  for (size_t d = in.shape.size(); d-- > 0;) o.strides[d] = n, n *= in.shape[d];
-  for (int64_t d : in.shape) o.type.shape.push_back(Dim(d));
-  o.bytes.resize(static_cast<size_t>(n * ItemSize(t)));
-  std::uniform_real_distribution<double> u(in.low, in.high);
-  for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
-    const double v = u(rng);
-    switch (t) {
-      case DType::kFloat32: Put<float>(o.bytes, i, v); break;
-      case DType::kFloat64: Put<double>(o.bytes, i, v); break;
-      case DType::kInt32: Put<int32_t>(o.bytes, i, std::floor(v)); break;
-      case DType::kInt64: Put<int64_t>(o.bytes, i, std::floor(v)); break;
-      case DType::kBool: Put<uint8_t>(o.bytes, i, std::floor(v) != 0); break;
-      default: ADD_FAILURE() << "a sample of type " << DTypeName(t);
-    }
-  }
-  return o;
-}
-
-// The bytes of the results of a graph of one node.
-std::vector<std::string> RunOp(const OpDef& op, const AttrPtr& attrs, const std::vector<Operand>& operands, const KernelBackend& backend, bool fuse) {
-  Graph g;
-  std::vector<Value*> in;
-  std::vector<TensorView> views;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    in.push_back(g.AddArg(operands[i].type, StrCat("x", i)));
-    views.push_back({const_cast<char*>(operands[i].bytes.data()), operands[i].type.dtype, operands[i].shape, operands[i].strides});
-  }
-  Node* node = g.AddNode(g.body, op, attrs, in);
-  std::vector<Value*> outputs;
-  for (auto& o : node->outputs) outputs.push_back(o.get());
-  g.SetOutputs(outputs);
-  CompileOptions options;
-  options.fusion.enabled = fuse;
-  options.fusion.contractions_as_kernels = true;
-  options.backend = backend;
-  auto executable = Compile(g, options);
-  auto env = executable->Bind(views);
-  std::vector<std::string> results;
-  std::vector<ConcreteType> types;
-  std::vector<TensorView> out;
-  for (int i = 0; i < executable->num_outputs(); ++i) types.push_back(executable->OutputType(i, env));
-  for (const ConcreteType& t : types) results.emplace_back(static_cast<size_t>(NumElements(t.shape) * ItemSize(t.dtype)), '\x55');
-  for (size_t i = 0; i < types.size(); ++i) out.push_back({results[i].data(), types[i].dtype, types[i].shape, types[i].shape});
-  executable->Run(env, views, out);
-  return results;
-}
-
-std::vector<Sample> SamplesOf(const OpDef& op) {
-  SampleSink sink;
-  op.samples(sink);
-  std::vector<Sample> samples = sink.cases;
-  if (!sink.range) return samples;
-  for (const AttrPtr& attrs : sink.attr_grid.empty() ? std::vector<AttrPtr>{nullptr} : sink.attr_grid)
-    for (const Shape& shape : {Shape{3, 5}, Shape{}, Shape{0, 3}, Shape{37}}) {
-      Sample s;
-      for (int i = 0; i < op.inputs; ++i) s.inputs.push_back({shape, sink.range->first, sink.range->second});
-      s.attrs = attrs;
-      samples.push_back(std::move(s));
-    }
-  return samples;
-}
 
 TEST(OpKernels, CompiledEqualsInterpreted) {
   std::vector<CpuTarget> targets = {{8, false}, {16, GetCpuInfo().isa == IsaLevel::kV4}};
@@ -102,12 +18,11 @@ TEST(OpKernels, CompiledEqualsInterpreted) {
     int number = 0;
     for (const Sample& s : SamplesOf(*op)) {
       SCOPED_TRACE(StrCat(op->name, " sample ", number++, " {", AttrsToString(s.attrs), "}"));
-      std::mt19937 rng(1);
-      std::vector<Operand> operands;
-      for (const SampleInput& in : s.inputs) operands.push_back(MakeOperand(in, rng));
-      const auto want = RunOp(*op, s.attrs, operands, InterpretKernel, false);
+      const std::vector<Operand> operands = MakeOperands(s);
+      const auto want = RunOp(*CompileOp(*op, s.attrs, operands, InterpretKernel, false), operands);
       for (const CpuTarget& target : targets) {
-        const auto got = RunOp(*op, s.attrs, operands, [&](const Kernel& k) { return CompileCpuKernel(k, target); }, target.width == 16);
+        const auto backend = [&](const Kernel& k) { return CompileCpuKernel(k, target); };
+        const auto got = RunOp(*CompileOp(*op, s.attrs, operands, backend, target.width == 16), operands);
         EXPECT_TRUE(got == want) << "width " << target.width;
       }
     }
@@ -116,4 +31,4 @@ TEST(OpKernels, CompiledEqualsInterpreted) {
 }
 
 }  // namespace
-}  // namespace sinter::codegen
+}  // namespace sinter::codegen::testing
