@@ -36,6 +36,7 @@ class Verifier {
     if (n != nullptr) {
       StrAppend(&text, " in node '", n->op ? n->op->name : "?", "'");
       if (std::string at = n->Location(); !at.empty()) StrAppend(&text, " (", at, ")");
+      if (n->parent == nullptr) throw InternalError(__FILE__, __LINE__, text + " (it belongs to no block)");
       int k = 0, here = -1;
       for (const auto& x : n->parent->nodes) {
         if (x.get() == n) here = k;

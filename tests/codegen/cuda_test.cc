@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <set>
 #include <span>
+#include <thread>
 
 #include "sinter/codegen/cuda/emit_cuda.h"
 #include "sinter/codegen/cuda/nvrtc.h"
@@ -57,8 +59,7 @@ std::map<std::string, Kernel> OpKernels() {
   };
   for (const OpDef* op : AllOps()) {
     if (!op->samples || op->kind == OpKind::kControlFlow) continue;
-    for (const Sample& s : SamplesOf(*op))
-      CompileOp(*op, s.attrs, MakeOperands(s), keep, true);
+    for (const Sample& s : SamplesOf(*op)) CompileOp(*op, s.attrs, MakeOperands(s), keep, true);
   }
   return kernels;
 }
@@ -92,12 +93,12 @@ TEST(Cuda, OpsEqualInterpreted) {
 cuda::CudaSource Together(std::span<const cuda::CudaSource> sources) {
   cuda::CudaSource all{"together", "", sources[0].threads};
   for (size_t i = 0; i < sources.size(); ++i)
-    StrAppend(&all.text, "#define ", sources[i].name, " kernel_", i, "\nnamespace n", i, " {\n", sources[i].text, "\n}\n#undef ",
-              sources[i].name, "\n");
+    StrAppend(&all.text, "#define ", sources[i].name, " kernel_", i, "\nnamespace n", i, " {\n", sources[i].text, "\n}\n#undef ", sources[i].name,
+              "\n");
   return all;
 }
 
-#define SINTER_NEEDS_NVRTC()                                                              \
+#define SINTER_NEEDS_NVRTC() \
   if (std::string why; !cuda::NvrtcAvailable(&why)) GTEST_SKIP() << "NOT TESTED: " << why
 
 TEST(Cuda, KernelsCompileForDevices) {
@@ -109,17 +110,27 @@ TEST(Cuda, KernelsCompileForDevices) {
   for (const auto& [content, kernel] : OpKernels()) sources.push_back(cuda::EmitCuda(kernel));
   EXPECT_GT(sources.size(), 150u);
   constexpr size_t kAtOnce = 40;
-  for (int sm : std::set<int>{80, 90, archs.back()}) {
-    for (size_t from = 0; from < sources.size(); from += kAtOnce) {
+  std::vector<std::pair<int, size_t>> jobs;
+  for (int sm : std::set<int>{80, 90, archs.back()})
+    for (size_t from = 0; from < sources.size(); from += kAtOnce) jobs.emplace_back(sm, from);
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t job; (job = next++) < jobs.size();) {
+      const auto [sm, from] = jobs[job];
       const size_t count = std::min(kAtOnce, sources.size() - from);
       const cuda::CompiledCuda compiled = cuda::CompileCubin(Together(std::span(sources).subspan(from, count)), sm);
-      EXPECT_EQ(compiled.cubin.substr(0, 4), "\x7f" "ELF") << "sm_" << sm;
+      EXPECT_EQ(compiled.cubin.substr(0, 4),
+                "\x7f"
+                "ELF")
+          << "sm_" << sm;
       EXPECT_NE(compiled.ptx.find(StrCat(".target sm_", sm)), std::string::npos);
       EXPECT_EQ(compiled.log, "") << "sm_" << sm;
-      for (size_t i = 0; i < count; ++i)
-        EXPECT_NE(compiled.ptx.find(StrCat(".entry kernel_", i, "(")), std::string::npos) << sources[from + i].text;
+      for (size_t i = 0; i < count; ++i) EXPECT_NE(compiled.ptx.find(StrCat(".entry kernel_", i, "(")), std::string::npos) << sources[from + i].text;
     }
-  }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(work);
+  for (std::thread& t : threads) t.join();
 }
 
 TEST(Cuda, NvrtcNamesTheFault) {

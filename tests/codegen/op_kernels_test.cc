@@ -1,9 +1,8 @@
-#include "sinter/tests/codegen/op_runner.h"
-
 #include <gtest/gtest.h>
 
 #include "sinter/codegen/cpu/compile_kernel.h"
 #include "sinter/runtime/cpu_info.h"
+#include "sinter/tests/codegen/op_runner.h"
 
 // Every op of the registry on its own samples: the compiled code gives the bits of the interpreter.
 namespace sinter::codegen::testing {

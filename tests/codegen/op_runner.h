@@ -39,12 +39,23 @@ inline Operand MakeOperand(const SampleInput& in, std::mt19937& rng) {
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
     const double v = u(rng);
     switch (t) {
-      case DType::kFloat32: Put<float>(o.bytes, i, v); break;
-      case DType::kFloat64: Put<double>(o.bytes, i, v); break;
-      case DType::kInt32: Put<int32_t>(o.bytes, i, std::floor(v)); break;
-      case DType::kInt64: Put<int64_t>(o.bytes, i, std::floor(v)); break;
-      case DType::kBool: Put<uint8_t>(o.bytes, i, std::floor(v) != 0); break;
-      default: ADD_FAILURE() << "a sample of type " << DTypeName(t);
+      case DType::kFloat32:
+        Put<float>(o.bytes, i, v);
+        break;
+      case DType::kFloat64:
+        Put<double>(o.bytes, i, v);
+        break;
+      case DType::kInt32:
+        Put<int32_t>(o.bytes, i, std::floor(v));
+        break;
+      case DType::kInt64:
+        Put<int64_t>(o.bytes, i, std::floor(v));
+        break;
+      case DType::kBool:
+        Put<uint8_t>(o.bytes, i, std::floor(v) != 0);
+        break;
+      default:
+        ADD_FAILURE() << "a sample of type " << DTypeName(t);
     }
   }
   return o;

@@ -20,7 +20,8 @@ constexpr char kSignature[] =
 
 // Runs `body` with buffers x (input) and y (output) of ints.
 std::vector<int> RunInts(const std::string& body, const Grid& grid, std::vector<int> x, size_t outputs) {
-  const HostKernel kernel = HostKernelOf(Announce(std::string(kSignature) + "{ const int* x = (const int*)buffers[0]; int* y = (int*)buffers[1]; " + body + " }"));
+  const HostKernel kernel =
+      HostKernelOf(Announce(std::string(kSignature) + "{ const int* x = (const int*)buffers[0]; int* y = (int*)buffers[1]; " + body + " }"));
   std::vector<int> y(outputs, -1);
   void* buffers[] = {x.data(), y.data()};
   Launch(kernel, grid, buffers, nullptr, 0, 0, nullptr, 0);
@@ -98,9 +99,10 @@ TEST(SimCuda, FaultsOfTheSourceAreErrors) { EXPECT_THROW(RunInts("undeclared = 1
 // f(in[i]) for all i with the emitter's helper functions.
 template <class Out, class In>
 std::vector<Out> Apply(const std::string& call, const std::string& in_type, const std::string& out_type, const std::vector<In>& in) {
-  const std::string text = codegen::cuda::kPrelude + std::string(kSignature) + "{ const " + in_type + "* x = (const " + in_type +
-                           "*)buffers[0]; " + out_type + "* y = (" + out_type +
-                           "*)buffers[1]; for (i64 i = begin + blockIdx.x * blockDim.x + threadIdx.x; i < end; i += gridDim.x * blockDim.x) y[i] = " + call + "; }";
+  const std::string text =
+      codegen::cuda::kPrelude + std::string(kSignature) + "{ const " + in_type + "* x = (const " + in_type + "*)buffers[0]; " + out_type + "* y = (" +
+      out_type + "*)buffers[1]; for (i64 i = begin + blockIdx.x * blockDim.x + threadIdx.x; i < end; i += gridDim.x * blockDim.x) y[i] = " + call +
+      "; }";
   std::vector<Out> out(in.size());
   void* buffers[] = {const_cast<In*>(in.data()), out.data()};
   Launch(HostKernelOf(Announce(text)), {1, 32, 1}, buffers, nullptr, 0, static_cast<long long>(in.size()), nullptr, 0);
