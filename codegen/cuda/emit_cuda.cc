@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "sinter/codegen/cuda/cuda_text.h"
 #include "sinter/codegen/cuda/prelude.h"
 #include "sinter/codegen/interpret_ops.h"
 #include "sinter/graph/error.h"
@@ -11,43 +12,6 @@
 
 namespace sinter::codegen::cuda {
 namespace {
-
-const char* TypeName(DType t) {
-  switch (t) {
-    case DType::kFloat32:
-      return "float";
-    case DType::kFloat64:
-      return "double";
-    case DType::kInt32:
-      return "int";
-    case DType::kInt64:
-      return "i64";
-    case DType::kBool:
-      return "bool";
-    case DType::kInt8:
-      return "signed char";
-    case DType::kUInt8:
-      return "unsigned char";
-    default:
-      return "u16";
-  }
-}
-
-std::string Constant(DType t, uint64_t bits) {
-  switch (t) {
-    case DType::kFloat32:
-      return StrCat("__int_as_float(", static_cast<int32_t>(bits) == INT32_MIN ? std::string("(int)0x80000000") : StrCat(static_cast<int32_t>(bits)),
-                    ")");
-    case DType::kFloat64:
-      return StrCat("__longlong_as_double((i64)", bits, "ull)");
-    case DType::kInt32:
-      return StrCat("(int)", static_cast<uint32_t>(bits), "u");
-    case DType::kInt64:
-      return StrCat("(i64)", bits, "ull");
-    default:
-      return bits ? "true" : "false";
-  }
-}
 
 // A loop that code can be put in front of: the kernel's point, a stage's inner point, or a reduction's turn.
 struct Scope {
@@ -89,7 +53,7 @@ class Emitter {
     StrAppend(&s.text, "  for (i64 point = begin + ", worker, "; point < end; point += ", workers, ") {\n");
     std::string rest = "point";
     for (size_t i = k_.outer.size(); i-- > 0;) {
-      const std::string extent = SizeText(k_.outer[i].extent);
+      const std::string extent = DivisorText(k_.outer[i].extent);
       if (i == 0)
         StrAppend(&s.text, "    const i64 v", Var(k_.outer[i].id), " = ", rest, ";\n");
       else
@@ -110,6 +74,9 @@ class Emitter {
   }
 
   int Var(int id) { return vars_.emplace(id, static_cast<int>(vars_.size())).first->second; }
+
+  // Where a constant extent is zero the loop never runs; the compiler should not see a division by zero.
+  std::string DivisorText(Dim d) { return d == Dim(0) ? "1ll" : SizeText(d); }
 
   std::string SizeText(Dim d) {
     if (d.is_const()) return StrCat(d.value(), "ll");
@@ -152,7 +119,7 @@ class Emitter {
       StrAppend(&text, "    for (i64 j = threadIdx.x; j < ", total, "; j += blockDim.x) {\n");
       std::string rest = "j";
       for (size_t i = st.inner.size(); i-- > 0;) {
-        const std::string extent = SizeText(st.inner[i].extent);
+        const std::string extent = DivisorText(st.inner[i].extent);
         if (i == 0)
           StrAppend(&text, "      const i64 v", Var(st.inner[i].id), " = ", rest, ";\n");
         else
@@ -180,7 +147,7 @@ class Emitter {
   // The name of a value, defined in the scope where all it depends on is known.
   std::string Name(const Expr& e) {
     const ExprNode& n = *e;
-    if (n.kind == ExprKind::kConst) return Constant(n.dtype, n.bits);
+    if (n.kind == ExprKind::kConst) return ConstantText(n.dtype, n.bits);
     if (n.kind == ExprKind::kIndex) return StrCat("v", Var(n.index));
     if (n.kind == ExprKind::kSize) return SizeText(n.dim);
     const size_t level = Level(e);
@@ -318,55 +285,6 @@ class Emitter {
     return "";
   }
 
-  static std::string ConvertText(DType from, DType to, const std::string& x) {
-    if (from == to) return x;
-    if (from == kFloat16) return ConvertText(kFloat32, to, StrCat("s_h2f(", x, ")"));
-    if (from == kBFloat16) return ConvertText(kFloat32, to, StrCat("s_bf2f(", x, ")"));
-    const bool floating = IsFloating(from);
-    switch (to) {
-      case DType::kFloat32:
-        return StrCat("(float)(", x, ")");
-      case DType::kFloat64:
-        return StrCat("(double)(", x, ")");
-      case DType::kFloat16:
-        return StrCat("s_f2h(", from == kFloat64 ? StrCat("s_odd(", x, ")") : StrCat("(float)(", x, ")"), ")");
-      case DType::kBFloat16:
-        return StrCat("s_f2bf(", from == kFloat64 ? StrCat("s_odd(", x, ")") : StrCat("(float)(", x, ")"), ")");
-      case DType::kInt32:
-        return floating ? StrCat("s_f2i(", x, ")") : StrCat("(int)(", x, ")");
-      case DType::kInt64:
-        return floating ? StrCat("s_f2l(", x, ")") : StrCat("(i64)(", x, ")");
-      case DType::kInt8:
-        return StrCat("(signed char)(", floating ? StrCat("s_f2i(", x, ")") : x, ")");
-      case DType::kUInt8:
-        return StrCat("(unsigned char)(", floating ? StrCat("s_f2i(", x, ")") : x, ")");
-      case DType::kBool:
-        return StrCat("(", x, ") != 0");
-    }
-    return x;
-  }
-
-  std::string Combine(ReduceKind kind, DType t, const std::string& a, const std::string& b) {
-    const bool floating = IsFloating(t);
-    switch (kind) {
-      case ReduceKind::kSum:
-        return floating ? StrCat(a, " + ", b) : StrCat("s_add(", a, ", ", b, ")");
-      case ReduceKind::kProd:
-        return floating ? StrCat(a, " * ", b) : t == kBool ? StrCat(a, " && ", b) : StrCat("s_mul(", a, ", ", b, ")");
-      case ReduceKind::kMax:
-        return t == kBool ? StrCat(a, " || ", b) : StrCat("s_max(", a, ", ", b, ")");
-      case ReduceKind::kMin:
-        return t == kBool ? StrCat(a, " && ", b) : StrCat("s_min(", a, ", ", b, ")");
-      case ReduceKind::kAny:
-        return StrCat(a, " || ", b);
-      case ReduceKind::kAll:
-        return StrCat(a, " && ", b);
-      case ReduceKind::kContract:
-        break;
-    }
-    return a;
-  }
-
   // The canonical tree, by one thread: the same additions in the same order as everywhere. Code goes to the current scope.
   std::string Reduce(const Expr& e) {
     const size_t level = chain_.size() - 1;
@@ -397,27 +315,27 @@ class Emitter {
                 ";\n");
       return StrCat("sum", id);
     }
-    const std::string identity = Constant(t, ReduceIdentity(e->reduce, t));
+    const std::string identity = ConstantText(t, ReduceIdentity(e->reduce, t));
     const std::string lanes = StrCat("lane", id), stack = StrCat("part", id);
     StrAppend(&code, in, type, " ", lanes, "[", kReduceLanes, "], ", stack, "[48]; int depth", id, " = 0; i64 k", id, " = 0, block", id, " = 0;\n");
     StrAppend(&code, in, "for (int l = 0; l < ", kReduceLanes, "; ++l) ", lanes, "[l] = ", identity, ";\n", loops);
     const std::string lane = StrCat(lanes, "[k", id, " % ", kReduceLanes, "]");
-    StrAppend(&code, in, "  ", lane, " = ", Combine(e->reduce, t, lane, value), ";\n");
+    StrAppend(&code, in, "  ", lane, " = ", CombineText(e->reduce, t, lane, value), ";\n");
     auto fold = [&](const std::string& pad) {
       std::string f;
       StrAppend(&f, pad, "for (int h = ", kReduceLanes / 2, "; h > 0; h /= 2) for (int l = 0; l < h; ++l) ", lanes,
-                "[l] = ", Combine(e->reduce, t, lanes + "[l]", lanes + "[l + h]"), ";\n");
+                "[l] = ", CombineText(e->reduce, t, lanes + "[l]", lanes + "[l + h]"), ";\n");
       StrAppend(&f, pad, stack, "[depth", id, "++] = ", lanes, "[0];\n");
       StrAppend(&f, pad, "for (i64 c = block", id, "++; c & 1; c >>= 1, --depth", id, ") ", stack, "[depth", id,
-                " - 2] = ", Combine(e->reduce, t, StrCat(stack, "[depth", id, " - 2]"), StrCat(stack, "[depth", id, " - 1]")), ";\n");
+                " - 2] = ", CombineText(e->reduce, t, StrCat(stack, "[depth", id, " - 2]"), StrCat(stack, "[depth", id, " - 1]")), ";\n");
       return f;
     };
     StrAppend(&code, in, "  if (++k", id, " % ", kReduceBlock, " == 0) {\n", fold(in + "    "), in, "    for (int l = 0; l < ", kReduceLanes,
               "; ++l) ", lanes, "[l] = ", identity, ";\n", in, "  }\n", in, "}\n");
     StrAppend(&code, in, "if (k", id, " % ", kReduceBlock, " != 0) {\n", fold(in + "  "), in, "}\n");
     StrAppend(&code, in, "for (; depth", id, " > 1; --depth", id, ") ", stack, "[depth", id,
-              " - 2] = ", Combine(e->reduce, t, StrCat(stack, "[depth", id, " - 2]"), StrCat(stack, "[depth", id, " - 1]")), ";\n");
-    const std::string empty = e->reduce == ReduceKind::kSum ? Constant(t, 0) : identity;
+              " - 2] = ", CombineText(e->reduce, t, StrCat(stack, "[depth", id, " - 2]"), StrCat(stack, "[depth", id, " - 1]")), ";\n");
+    const std::string empty = e->reduce == ReduceKind::kSum ? ConstantText(t, 0) : identity;
     return StrCat("k", id, " == 0 ? ", empty, " : ", stack, "[0]");
   }
 
