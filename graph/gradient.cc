@@ -14,8 +14,12 @@ class Differentiator {
  public:
   Differentiator(Block& block, const Node* before) : block_(block), builder_(block, before), before_(before) {}
 
-  std::vector<Value*> Run(Value* of, Value* seed, std::span<Value* const> wrt) {
-    DecomposeUngraded(before_);
+  /// `local`: values from outside of the block are ends, also where they depend on one another.
+  std::vector<Value*> Run(Value* of, Value* seed, std::span<Value* const> wrt, bool local = false) {
+    // This block up to here, and the blocks around it up to the nodes that hold it; outermost first.
+    chain_ = {{&block_, before_}};
+    for (Block* b = &block_; !local && b->parent != nullptr; b = b->parent->parent) chain_.insert(chain_.begin(), {b->parent->parent, b->parent});
+    for (auto [block, before] : chain_) DecomposeUngraded(*block, before);
     of = Present(of);
     seed = Present(seed);
     std::vector<Value*> targets;
@@ -39,15 +43,15 @@ class Differentiator {
 
  private:
   // Composites without a rule of their own are differentiated by their parts.
-  void DecomposeUngraded(const Node* before) {
+  void DecomposeUngraded(Block& block, const Node* before) {
     auto keep = [&](const Node& n) { return n.op->grad || n.op->no_grad; };
-    for (auto it = block_.nodes.begin(); it != block_.nodes.end() && it->get() != before;) {
+    for (auto it = block.nodes.begin(); it != block.nodes.end() && it->get() != before;) {
       Node* n = it->get();
       ++it;
       if (n->op->kind != OpKind::kComposite || keep(*n)) continue;
-      const bool first = n == block_.nodes.front().get();
-      auto previous = first ? block_.nodes.end() : std::prev(std::find_if(block_.nodes.begin(), block_.nodes.end(), [&](const auto& x) { return x.get() == n; }));
-      GraphBuilder builder(block_, n);
+      const bool first = n == block.nodes.front().get();
+      auto previous = first ? block.nodes.end() : std::prev(std::find_if(block.nodes.begin(), block.nodes.end(), [&](const auto& x) { return x.get() == n; }));
+      GraphBuilder builder(block, n);
       builder.SetStack(n->stack, n->source, n->origin.empty() ? n->op->name : n->origin);
       std::vector<Var> in;
       for (Value* v : n->inputs) in.push_back(builder.Wrap(v));
@@ -55,11 +59,11 @@ class Differentiator {
       n->op->decompose(ctx);
       for (size_t i = 0; i < n->outputs.size(); ++i) {
         Value* by = GraphBuilder::Unwrap(ctx.out[i]);
-        block_.graph->ReplaceAllUses(n->out(static_cast<int>(i)), by);
+        block.graph->ReplaceAllUses(n->out(static_cast<int>(i)), by);
         replaced_[n->out(static_cast<int>(i))] = by;
       }
-      block_.graph->Erase(n);
-      it = first ? block_.nodes.begin() : std::next(previous);  // parts may be composites themselves
+      block.graph->Erase(n);
+      it = first ? block.nodes.begin() : std::next(previous);  // parts may be composites themselves
     }
   }
 
@@ -71,10 +75,11 @@ class Differentiator {
 
   std::vector<Node*> NodesBefore() {
     std::vector<Node*> nodes;
-    for (const auto& n : block_.nodes) {
-      if (n.get() == before_) break;
-      nodes.push_back(n.get());
-    }
+    for (auto [block, before] : chain_)
+      for (const auto& n : block->nodes) {
+        if (n.get() == before) break;
+        nodes.push_back(n.get());
+      }
     return nodes;
   }
 
@@ -164,7 +169,7 @@ class Differentiator {
       for (size_t i = 0; i < n.outputs.size(); ++i) {
         auto seed = grads.find(n.out(static_cast<int>(i)));
         if (seed == grads.end()) continue;
-        std::vector<Value*> parts = sinter::Differentiate(to, to.results[i], seed->second, captured);
+        std::vector<Value*> parts = Differentiator(to, nullptr).Run(to.results[i], seed->second, captured, true);
         GraphBuilder inner(to);
         for (size_t k = 0; k < captured.size(); ++k) {
           if (parts[k] == nullptr) continue;
@@ -190,6 +195,7 @@ class Differentiator {
   Block& block_;
   GraphBuilder builder_;
   const Node* before_;
+  std::vector<std::pair<Block*, const Node*>> chain_;
   std::unordered_map<const Value*, Value*> replaced_;
 };
 

@@ -137,6 +137,28 @@ TEST(StaticFunction, GradientThroughABranch) {
   }
 }
 
+// backward() after the branch has ended, over values of before, inside and after it that depend on one another.
+TEST(StaticFunction, GradientThroughABranchThatJoins) {
+  Parameter w(tensor({1.0, 2.0}));
+  auto f = [&](const Tensor& x) {
+    Tensor a = w * x, b = a * a;
+    if (x.sum() > 0) b = b * a + w;
+    else b = b - a;
+    return b * w;
+  };
+  auto g = to_static(f, {InputSpec({2})}, {.numerics = Numerics::kExact});
+  for (double s : {1.0, -1.0}) {
+    const Tensor x = tensor({0.5 * s, 0.25 * s});
+    f(x).sum().backward();
+    const std::vector<float> want = V(w.grad());
+    w.clear_grad();
+    g(x).sum().backward();
+    const std::vector<float> got = V(w.grad());
+    w.clear_grad();
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << s;
+  }
+}
+
 TEST(StaticFunction, MismatchedShapesNameTheLine) {
   auto g = to_static([](const Tensor& x, const Tensor& y) { return matmul(x, y); }, {InputSpec({2, 3}), InputSpec({4, 5})});
   try {
