@@ -13,6 +13,9 @@
 namespace sinter::codegen::cuda {
 namespace {
 
+// Lanes of the reduction tree that a block works on at once.
+constexpr int kSharedLanes = 256;
+
 // A loop that code can be put in front of: the kernel's point, a stage's inner point, or a reduction's turn.
 struct Scope {
   std::vector<int> vars;
@@ -26,10 +29,10 @@ class Emitter {
 
   CudaSource Run() {
     VerifyKernel(k_);
-    CudaSource s;
-    s.name = "sinter_kernel";
+    CudaSource s{"sinter_kernel"};
     // A row for a block where stages run over inner loops or long reductions; else a point for a thread.
-    block_rows_ = std::any_of(k_.stages.begin(), k_.stages.end(), [](const KernelStage& st) { return !st.inner.empty(); });
+    block_rows_ = std::any_of(k_.stages.begin(), k_.stages.end(),
+                              [](const KernelStage& st) { return !st.inner.empty() || st.vector == VectorAxis::kReduction; });
     std::string body;
     for (const KernelStage& st : k_.stages) StrAppend(&body, Stage(st));
     s.text = kPrelude;
@@ -37,6 +40,7 @@ class Emitter {
     for (size_t i = 0; i < k_.sources.size() && i < 1; ++i) StrAppend(&s.text, LineOf(k_.sources[i]));
     StrAppend(&s.text, "extern \"C\" __global__ void __launch_bounds__(256) ", s.name,
               "(void* const* buffers, const i64* sizes, i64 begin, i64 end, char* scratch, i64 scratch_stride) {\n");
+    if (body.find("*)shared;") != std::string::npos) StrAppend(&s.text, "  __shared__ double shared[", kSharedLanes, "];\n");
     for (size_t b = 0; b < k_.buffers.size(); ++b)
       if (k_.buffers[b].role != BufferRole::kLocal)
         StrAppend(&s.text, "  ", TypeName(k_.buffers[b].dtype), "* b", b, " = (", TypeName(k_.buffers[b].dtype), "*)buffers[", b, "];\n");
@@ -129,8 +133,8 @@ class Emitter {
       }
       StrAppend(&text, target.code, stores, "    }\n");
     }
-    // Later stages read what this one stored.
-    StrAppend(&text, "    }\n", block_rows_ ? "    __syncthreads();\n" : "");
+    // Later stages read what this one stored, and the next point stores where they read.
+    StrAppend(&text, "    }\n", block_rows_ && k_.stages.size() > 1 ? "    __syncthreads();\n" : "");
     return text;
   }
 
@@ -285,7 +289,7 @@ class Emitter {
     return "";
   }
 
-  // The canonical tree, by one thread: the same additions in the same order as everywhere. Code goes to the current scope.
+  // A reduction, by one thread or, of a row, by the block. Code goes to the current scope.
   std::string Reduce(const Expr& e) {
     const size_t level = chain_.size() - 1;
     const std::string in(4 + 2 * level, ' ');
@@ -297,7 +301,7 @@ class Emitter {
     chain_.push_back(&body);
     const std::string value = Name(e->args[0]), value2 = e->args.size() > 1 ? Name(e->args[1]) : "";
     chain_.pop_back();
-    std::string loops, close;
+    std::string loops;
     for (const LoopVar& l : e->loops) {
       StrAppend(&loops, in, "for (i64 v", Var(l.id), " = 0; v", Var(l.id), " < ", SizeText(l.extent), "; ++v", Var(l.id), ") ");
     }
@@ -315,28 +319,70 @@ class Emitter {
                 ";\n");
       return StrCat("sum", id);
     }
-    const std::string identity = ConstantText(t, ReduceIdentity(e->reduce, t));
-    const std::string lanes = StrCat("lane", id), stack = StrCat("part", id);
-    StrAppend(&code, in, type, " ", lanes, "[", kReduceLanes, "], ", stack, "[48]; int depth", id, " = 0; i64 k", id, " = 0, block", id, " = 0;\n");
-    StrAppend(&code, in, "for (int l = 0; l < ", kReduceLanes, "; ++l) ", lanes, "[l] = ", identity, ";\n", loops);
+    return block_rows_ && level == 0 ? ReduceByBlock(e, id, body.code, value) : ReduceByThread(e, id, loops, value);
+  }
+
+  // The canonical tree, by one thread: the same additions in the same order as everywhere.
+  std::string ReduceByThread(const Expr& e, int id, const std::string& loops, const std::string& value) {
+    const std::string in(2 + 2 * chain_.size(), ' '), lanes = StrCat("lane", id), identity = Identity(e);
+    std::string& code = chain_.back()->code;
+    const std::string clear = StrCat("for (int l = 0; l < ", kReduceLanes, "; ++l) ", lanes, "[l] = ", identity, ";\n");
+    StrAppend(&code, in, TypeName(e.dtype()), " ", lanes, "[", kReduceLanes, "]; i64 k", id, " = 0;\n", StackText(e, id, in), in, clear, loops);
     const std::string lane = StrCat(lanes, "[k", id, " % ", kReduceLanes, "]");
-    StrAppend(&code, in, "  ", lane, " = ", CombineText(e->reduce, t, lane, value), ";\n");
-    auto fold = [&](const std::string& pad) {
-      std::string f;
-      StrAppend(&f, pad, "for (int h = ", kReduceLanes / 2, "; h > 0; h /= 2) for (int l = 0; l < h; ++l) ", lanes,
-                "[l] = ", CombineText(e->reduce, t, lanes + "[l]", lanes + "[l + h]"), ";\n");
-      StrAppend(&f, pad, stack, "[depth", id, "++] = ", lanes, "[0];\n");
-      StrAppend(&f, pad, "for (i64 c = block", id, "++; c & 1; c >>= 1, --depth", id, ") ", stack, "[depth", id,
-                " - 2] = ", CombineText(e->reduce, t, StrCat(stack, "[depth", id, " - 2]"), StrCat(stack, "[depth", id, " - 1]")), ";\n");
-      return f;
-    };
-    StrAppend(&code, in, "  if (++k", id, " % ", kReduceBlock, " == 0) {\n", fold(in + "    "), in, "    for (int l = 0; l < ", kReduceLanes,
-              "; ++l) ", lanes, "[l] = ", identity, ";\n", in, "  }\n", in, "}\n");
-    StrAppend(&code, in, "if (k", id, " % ", kReduceBlock, " != 0) {\n", fold(in + "  "), in, "}\n");
-    StrAppend(&code, in, "for (; depth", id, " > 1; --depth", id, ") ", stack, "[depth", id,
-              " - 2] = ", CombineText(e->reduce, t, StrCat(stack, "[depth", id, " - 2]"), StrCat(stack, "[depth", id, " - 1]")), ";\n");
-    const std::string empty = e->reduce == ReduceKind::kSum ? ConstantText(t, 0) : identity;
-    return StrCat("k", id, " == 0 ? ", empty, " : ", stack, "[0]");
+    StrAppend(&code, in, "  ", lane, " = ", CombineText(e->reduce, e.dtype(), lane, value), ";\n");
+    StrAppend(&code, in, "  if (++k", id, " % ", kReduceBlock, " == 0) {\n", FoldText(e, id, in + "    "), in, "    ", clear, in, "  }\n", in, "}\n");
+    StrAppend(&code, in, "if (k", id, " % ", kReduceBlock, " != 0) {\n", FoldText(e, id, in + "  "), in, "}\n", CollapseText(e, id, in));
+    return ResultText(e, id);
+  }
+
+  // The same tree by all threads of a block: each lane of up to 16 blocks of the tree at once is one thread's, and what combines lanes
+  // is little work that all do.
+  std::string ReduceByBlock(const Expr& e, int id, const std::string& body, const std::string& value) {
+    const std::string in(4, ' '), shared = StrCat("shared", id), lanes = StrCat("lane", id), type = TypeName(e.dtype()), k = StrCat("k", id);
+    constexpr int kBlocks = kSharedLanes / kReduceLanes;
+    std::string turns, vars, rest = "r";
+    for (const LoopVar& l : e->loops) StrAppend(&turns, turns.empty() ? "" : " * ", SizeText(l.extent));
+    for (size_t i = e->loops.size(); i-- > 0;) {
+      const std::string extent = DivisorText(e->loops[i].extent), var = StrCat("const i64 v", Var(e->loops[i].id), " = ");
+      StrAppend(&vars, in, "    ", var, rest, i == 0 ? "" : " % " + extent, ";\n");
+      if (i > 0) StrAppend(&vars, in, "    const i64 u", i, " = ", rest, " / ", extent, ";\n");
+      rest = StrCat("u", i);
+    }
+    std::string& code = chain_.back()->code;
+    StrAppend(&code, in, type, "* ", shared, " = (", type, "*)shared; const i64 ", k, " = ", turns, ";\n", StackText(e, id, in));
+    StrAppend(&code, in, "for (i64 base = 0; base < ", k, "; base += ", kBlocks * kReduceBlock, ") {\n");
+    StrAppend(&code, in, "  for (int s = threadIdx.x; s < ", kSharedLanes, "; s += blockDim.x) {\n", in, "    ", type, " acc = ", Identity(e),
+              "; const i64 from = base + s / ", kReduceLanes, " * ", kReduceBlock, ";\n");
+    StrAppend(&code, in, "    for (i64 r = from + s % ", kReduceLanes, "; r < ", k, " && r < from + ", kReduceBlock, "; r += ", kReduceLanes, ") {\n",
+              vars, body, in, "    acc = ", CombineText(e->reduce, e.dtype(), "acc", value), ";\n", in, "    }\n", in, "    ", shared, "[s] = acc;\n",
+              in, "  }\n", in, "  __syncthreads();\n");
+    StrAppend(&code, in, "  for (int b = 0; b < ", kBlocks, " && base + b * ", kReduceBlock, " < ", k, "; ++b) {\n", in, "    ", type, " ", lanes,
+              "[", kReduceLanes, "];\n", in, "    for (int l = 0; l < ", kReduceLanes, "; ++l) ", lanes, "[l] = ", shared, "[b * ", kReduceLanes,
+              " + l];\n", FoldText(e, id, in + "    "), in, "  }\n", in, "  __syncthreads();\n", in, "}\n", CollapseText(e, id, in));
+    return ResultText(e, id);
+  }
+
+  static std::string Identity(const Expr& e) { return ConstantText(e.dtype(), ReduceIdentity(e->reduce, e.dtype())); }
+  // Results of blocks of the tree that wait for their pair.
+  static std::string StackText(const Expr& e, int id, const std::string& in) {
+    return StrCat(in, TypeName(e.dtype()), " part", id, "[48]; int depth", id, " = 0; i64 block", id, " = 0;\n");
+  }
+  static std::string PairText(const Expr& e, int id) {
+    const std::string left = StrCat("part", id, "[depth", id, " - 2]");
+    return StrCat(left, " = ", CombineText(e->reduce, e.dtype(), left, StrCat("part", id, "[depth", id, " - 1]")), ";\n");
+  }
+  static std::string FoldText(const Expr& e, int id, const std::string& in) {
+    const std::string lanes = StrCat("lane", id);
+    return StrCat(in, "for (int h = ", kReduceLanes / 2, "; h > 0; h /= 2) for (int l = 0; l < h; ++l) ", lanes,
+                  "[l] = ", CombineText(e->reduce, e.dtype(), lanes + "[l]", lanes + "[l + h]"), ";\n", in, "part", id, "[depth", id, "++] = ", lanes,
+                  "[0];\n") +
+           StrCat(in, "for (i64 c = block", id, "++; c & 1; c >>= 1, --depth", id, ") ", PairText(e, id));
+  }
+  static std::string CollapseText(const Expr& e, int id, const std::string& in) {
+    return StrCat(in, "for (; depth", id, " > 1; --depth", id, ") ", PairText(e, id));
+  }
+  static std::string ResultText(const Expr& e, int id) {
+    return StrCat("k", id, " == 0 ? ", e->reduce == ReduceKind::kSum ? ConstantText(e.dtype(), 0) : Identity(e), " : part", id, "[0]");
   }
 
   const Kernel& k_;

@@ -40,7 +40,10 @@ TEST(Cuda, HandWrittenKernelsEqualInterpreted) {
   ASSERT_GE(cases.size(), 30u);
   for (const Case& c : cases) {
     const auto oracle = InterpretKernel(c.kernel);
-    for (int64_t size : {0, 1, 7, 16, 17, 1000, 3001}) {
+    // Rows also so long that a block goes over them more than once.
+    const bool rows = c.name == "softmax" || c.name.starts_with("rows");
+    for (int64_t size : {0, 1, 7, 16, 17, 1000, 3001, 40000}) {
+      if (size > 10000 && !rows) continue;
       DimEnv env;
       env.Set(kN, size);
       const auto want = RunKernel(c.kernel, *oracle, env);
