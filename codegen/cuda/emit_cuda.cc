@@ -302,9 +302,8 @@ class Emitter {
     const std::string value = Name(e->args[0]), value2 = e->args.size() > 1 ? Name(e->args[1]) : "";
     chain_.pop_back();
     std::string loops;
-    for (const LoopVar& l : e->loops) {
+    for (const LoopVar& l : e->loops)
       StrAppend(&loops, in, "for (i64 v", Var(l.id), " = 0; v", Var(l.id), " < ", SizeText(l.extent), "; ++v", Var(l.id), ") ");
-    }
     StrAppend(&loops, "{\n", body.code);
     std::string& code = chain_.back()->code;
     if (e->reduce == ReduceKind::kContract) {
