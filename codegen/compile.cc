@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sinter/codegen/claims/claims.h"
 #include "sinter/codegen/lower_op.h"
 #include "sinter/graph/ops/constant.h"
 #include "sinter/graph/ops/control_flow.h"
@@ -129,6 +130,10 @@ class Planner {
     s.op = n.op;
     s.attrs = n.attrs;
     s.structured = k->run;
+    if (const Claim* claim = FindClaim(n, graph_.numerics)) {
+      s.structured = claim->run;
+      if (report_) report_->claims.push_back(StrCat(n.op->name, " by ", claim->library));
+    }
     s.name = n.op->name;
     s.location = n.Location();
     Add(std::move(s));

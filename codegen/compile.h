@@ -25,6 +25,7 @@ struct CompileReport {
   int kernels = 0;
   int structured = 0;
   std::vector<FusionRefusal> refusals;
+  std::vector<std::string> claims;   ///< nodes that a library may do
 };
 
 /// Lowers a graph (decomposed and optimised already, see Optimize) to an executable: fuses, plans memory, compiles kernels. The

@@ -268,6 +268,7 @@ std::string StaticCore::Explain() const {
     for (const StateSlot& st : e.graph->states) StrAppend(&s, "  state '", st.name, "'", st.result >= 0 ? " (written)" : "", "\n");
     for (const GuardedCond& g : e.graph->guards) StrAppend(&s, "  guard ", g.condition.ToString(), ": ", g.message, g.location.empty() ? "" : StrCat(" at ", g.location), "\n");
     for (const std::string& p : e.pinned) StrAppend(&s, "  pinned size ", p, "\n");
+    for (const std::string& c : e.report.claims) StrAppend(&s, "  claimed: ", c, "\n");
     for (const auto& r : e.report.refusals) StrAppend(&s, "  not inlined: ", r.reason, "\n");
   }
   return s;
