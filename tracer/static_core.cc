@@ -95,6 +95,24 @@ std::vector<TensorType> StaticCore::TypesFor(const std::vector<Tensor>& argument
   return types;
 }
 
+namespace {
+
+// Whether the flags and cells that a program was made for are as they were.
+bool SameState(const Entry& e) {
+  for (const auto& [flag, value] : e.flags)
+    if (*flag != value) return false;
+  for (size_t i = 0; i < e.externals.size(); ++i) {
+    const TensorImpl& cell = *e.externals[i].cell;
+    const TensorType& t = e.graph->body.params[static_cast<size_t>(e.graph->states[i].param)]->type;
+    if (cell.symbolic || cell.dtype != t.dtype || cell.requires_grad != e.graph->states[i].trainable || cell.rank() != t.rank()) return false;
+    for (int d = 0; d < t.rank(); ++d)
+      if (!(t.shape[d] == Dim(cell.shape[d]))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, const std::string& host_key, std::string* miss) const {
   std::lock_guard lock(mutex_);
   std::string why = "nothing is compiled yet";
@@ -105,15 +123,10 @@ std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, co
       why = StrCat("the argument types are ", TypesText(types), ", were ", TypesText(e->types), "; an InputSpec with kDynamic sizes would serve both");
     } else if (auto f = std::find_if(e->flags.begin(), e->flags.end(), [](const auto& f) { return *f.first != f.second; }); f != e->flags.end()) {
       why = "a module was switched between train() and eval()";
-    } else {
-      bool same_cells = true;
-      for (size_t i = 0; i < e->externals.size(); ++i) {
-        const TensorImpl& cell = *e->externals[i].cell;
-        const TensorType& t = e->graph->body.params[static_cast<size_t>(e->graph->states[i].param)]->type;
-        same_cells = same_cells && SymbolicTypeOf(cell) == t && cell.requires_grad == e->graph->states[i].trainable;
-      }
-      if (same_cells) return e;
+    } else if (!SameState(*e)) {
       why = "a parameter or buffer changed its type or was frozen";
+    } else {
+      return e;
     }
   }
   *miss = why;
@@ -169,7 +182,7 @@ std::shared_ptr<Entry> StaticCore::Prepare(const std::vector<Tensor>& arguments,
   std::lock_guard lock(mutex_);
   log_.push_back(StrCat("compiled entry ", entries_.size(), ": ", miss));
   if (static_cast<int>(entries_.size()) >= options_.max_entries) {
-    auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a->last_used < b->last_used; });
+    auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a->last_used.load() < b->last_used.load(); });
     log_.push_back(StrCat("dropped the least used of ", entries_.size(), " entries (", TypesText((*oldest)->types), "): max_entries is ", options_.max_entries));
     entries_.erase(oldest);
   }
@@ -192,11 +205,40 @@ std::shared_ptr<Entry> StaticCore::PrepareFromSpecs(size_t num_arguments, const 
   return e;
 }
 
-std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const std::string& host_key, const FlatFunction& flat) {
+std::shared_ptr<Entry> StaticCore::Again(const std::vector<Tensor>& arguments, const std::string& host_key) const {
+  std::lock_guard lock(mutex_);
+  const Entry* e = last_.get();
+  if (e == nullptr || e->host_key != host_key || e->types.size() != arguments.size()) return nullptr;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const TensorType& t = e->types[i];
+    if (!arguments[i].defined()) return nullptr;
+    const TensorImpl& a = arguments[i].impl();
+    if (a.symbolic || a.dtype != t.dtype || a.rank() != t.rank()) return nullptr;
+    // Fixed sizes here; symbols, their facts and guards are checked when the program binds its inputs.
+    for (int d = 0; d < t.rank(); ++d)
+      if (t.shape[d].is_const() && t.shape[d].value() != a.shape[d]) return nullptr;
+  }
+  return SameState(*e) ? last_ : nullptr;
+}
+
+std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const std::string& host_key, FunctionRef<FlatFunction()> make) {
   // Inside another capture the function itself is part of that capture.
-  if (Recorder::Current() != nullptr) return flat(arguments);
+  if (Recorder::Current() != nullptr) return make()(arguments);
+  if (std::shared_ptr<Entry> e = Again(arguments, host_key)) {
+    e->last_used = ++clock_;
+    try {
+      return RunEntry(e, arguments);
+    } catch (const TripLimit&) {
+      // The long way below verifies more turns.
+    }
+  }
+  const FlatFunction flat = make();
   std::shared_ptr<Entry> e = Prepare(arguments, host_key, flat);
   e->last_used = ++clock_;
+  {
+    std::lock_guard lock(mutex_);
+    last_ = e;
+  }
   for (;;) {
     try {
       return RunEntry(e, arguments);
@@ -211,6 +253,7 @@ std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const
       auto at = std::find(entries_.begin(), entries_.end(), e);
       if (at != entries_.end()) *at = longer;
       e = longer;
+      last_ = longer;
     }
   }
 }
@@ -253,6 +296,7 @@ std::vector<std::shared_ptr<Entry>> StaticCore::entries() const {
 void StaticCore::Clear() {
   std::lock_guard lock(mutex_);
   entries_.clear();
+  last_ = nullptr;
   log_.clear();
 }
 

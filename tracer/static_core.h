@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include "sinter/codegen/compile.h"
 #include "sinter/eager/tensor.h"
 #include "sinter/runtime/executable.h"
+#include "sinter/runtime/function_ref.h"
 #include "sinter/tracer/capture_run.h"
 #include "sinter/tracer/input_spec.h"
 
@@ -43,7 +45,7 @@ struct Entry {
   int64_t verified_turns = 0;
   int runs = 0;                                                 ///< of the function, to capture it
   double capture_seconds = 0, compile_seconds = 0;
-  uint64_t last_used = 0;
+  std::atomic<uint64_t> last_used{0};
   std::mutex backward_mutex;
   std::map<std::vector<bool>, std::shared_ptr<const Executable>> backward;  ///< by which inputs want a gradient; made when needed
 };
@@ -53,8 +55,8 @@ class StaticCore {
  public:
   StaticCore(std::vector<InputSpec> specs, StaticOptions options, std::vector<std::pair<std::string, Tensor>> names);
 
-  /// Results of the function. `flat` runs the function itself, with host arguments bound; `host_key` tells those apart.
-  std::vector<Tensor> Call(const std::vector<Tensor>& arguments, const std::string& host_key, const FlatFunction& flat);
+  /// Results of the function. `flat` makes the function itself, with host arguments bound; `host_key` tells those apart.
+  std::vector<Tensor> Call(const std::vector<Tensor>& arguments, const std::string& host_key, FunctionRef<FlatFunction()> flat);
   /// The entry for these arguments, captured and compiled now if need be.
   std::shared_ptr<Entry> Prepare(const std::vector<Tensor>& arguments, const std::string& host_key, const FlatFunction& flat);
   /// The same from the specs alone.
@@ -68,6 +70,8 @@ class StaticCore {
 
  private:
   std::vector<TensorType> TypesFor(const std::vector<Tensor>& arguments, DimEnv& hints) const;
+  /// The entry of the last call if it serves these arguments as well; cheap.
+  std::shared_ptr<Entry> Again(const std::vector<Tensor>& arguments, const std::string& host_key) const;
   std::shared_ptr<Entry> Find(const std::vector<TensorType>& types, const std::string& host_key, std::string* miss) const;
   std::shared_ptr<Entry> Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat, int turns);
   std::vector<Tensor> RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments);
@@ -79,6 +83,7 @@ class StaticCore {
   mutable std::mutex mutex_;        // entries_, log_
   std::mutex capture_mutex_;        // one capture at a time
   std::vector<std::shared_ptr<Entry>> entries_;
+  std::shared_ptr<Entry> last_;
   std::vector<std::string> log_;
   std::atomic<uint64_t> clock_{0};
 };

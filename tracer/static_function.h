@@ -104,7 +104,7 @@ class StaticFunction<R(A...)> {
     std::vector<Tensor> tensors;
     std::string key;
     (Sort(args, tensors, key), ...);
-    std::vector<Tensor> results = core_->Call(tensors, key, Flat(args...));
+    std::vector<Tensor> results = core_->Call(tensors, key, [&] { return Flat(args...); });
     if constexpr (!std::is_void_v<R>) return tracer::ResultOf<R>::Unflatten(std::move(results));
   }
 
