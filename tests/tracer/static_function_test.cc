@@ -1,6 +1,9 @@
 // Keys, state, gradients and errors of compiled functions.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "sinter/eager/creation.h"
 #include "sinter/eager/grad_mode.h"
 #include "sinter/eager/operators.h"
@@ -169,6 +172,26 @@ TEST(StaticFunction, MismatchedShapesNameTheLine) {
     EXPECT_NE(text.find("matmul(float32[2, 3], float32[4, 5])"), std::string::npos) << text;
     EXPECT_NE(text.find("static_function_test.cc"), std::string::npos) << text;
   }
+}
+
+TEST(StaticFunction, ThreadsShareOneProgram) {
+  auto f = [](const Tensor& x) { return softmax(exp(x) * 0.5f, {.dim = 1}); };
+  auto g = to_static(f, {InputSpec({kDynamic, 6})}, {.numerics = Numerics::kExact});
+  std::vector<Tensor> inputs;
+  std::vector<std::vector<float>> want;
+  for (int64_t n : {1, 3, 8, 50}) {
+    inputs.push_back(rand({n, 6}));
+    want.push_back(V(f(inputs.back())));
+  }
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (size_t i = 0; i < 50; ++i) wrong += V(g(inputs[(t + i) % 4])) != want[(t + i) % 4];
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(g.num_entries(), 1);
 }
 
 TEST(StaticFunction, InsideAnotherCaptureItIsPartOfIt) {
