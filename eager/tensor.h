@@ -211,6 +211,11 @@ class Tensor {
   /// captured loop.
   Tensor select(int dim, const Int& index) const;
   Tensor operator[](const Int& index) const;
+  /// A number written down stays a number while captured.
+  template <std::integral I>
+  Tensor operator[](I index) const {
+    return SelectFixed(0, static_cast<int64_t>(index));
+  }
   /// Converts the element type.
   Tensor to(DType dtype) const;
   /// This tensor if it is densely packed in row-major order, else a copy that is.
@@ -247,6 +252,7 @@ class Tensor {
       return DTypeOf<T>::value;
   }
   [[noreturn]] static void FailUndefined();
+  Tensor SelectFixed(int dim, int64_t index) const;
   void PutData(TensorImpl& value, bool may_take);
   const void* RawData(DType t, size_t item_size, std::string_view what) const;
   void* MutableRawData(DType t, size_t item_size);

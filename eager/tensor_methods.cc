@@ -129,6 +129,8 @@ Tensor Tensor::select(int dim, const Int& index) const {
 
 Tensor Tensor::operator[](const Int& index) const { return select(0, index); }
 
+Tensor Tensor::SelectFixed(int dim, int64_t index) const { return select(dim, Int::FromDim(index)); }
+
 Tensor Tensor::to(DType t) const { return dtype() == t ? *this : cast(*this, {.dtype = t}); }
 
 Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }

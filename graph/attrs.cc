@@ -69,6 +69,12 @@ size_t HashAttrValue(const AttrValue& v) {
                  v);
 }
 
+bool SameAttrValue(const AttrValue& a, const AttrValue& b) {
+  const double *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+  if (x != nullptr && y != nullptr) return std::memcmp(x, y, sizeof(double)) == 0;
+  return a == b;
+}
+
 std::string AttrsToString(const AttrPtr& a) {
   if (!a) return "";
   return Join(a->Fields(), ", ", [](std::string* out, const AttrField& f) {

@@ -34,6 +34,8 @@ using AttrValue = std::variant<bool, int64_t, double, std::string, DType, std::v
 
 std::string AttrValueToString(const AttrValue& v);
 size_t HashAttrValue(const AttrValue& v);
+/// Equality of content: doubles by their bits, so that NaN equals itself and -0 is not 0.
+bool SameAttrValue(const AttrValue& a, const AttrValue& b);
 
 struct AttrField {
   std::string name;
@@ -119,7 +121,7 @@ class Box final : public AttrBox {
     std::vector<AttrValue> mine;
     A::VisitFields(value_, [&](std::string_view, const auto& f) { mine.push_back(ToValue(f)); });
     size_t i = 0;
-    A::VisitFields(*static_cast<const A*>(p), [&](std::string_view, const auto& f) { equal = equal && mine[i++] == ToValue(f); });
+    A::VisitFields(*static_cast<const A*>(p), [&](std::string_view, const auto& f) { equal = equal && SameAttrValue(mine[i++], ToValue(f)); });
     return equal;
   }
   size_t Hash() const override {

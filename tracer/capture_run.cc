@@ -66,7 +66,9 @@ class CaptureRun final : public Recorder, public GuardSink {
       if (!op.no_grad) deps_[out.back().get()] = deps;
       if (op.kind == OpKind::kView && !inputs.empty()) {
         out.back()->is_view = true;
-        views_.emplace_back(inputs[0], out.back().get());
+        const TensorImpl* base = inputs[0];
+        if (auto root = root_.find(base); root != root_.end()) base = root->second;
+        root_[out.back().get()] = base;
       }
     }
     if (!drained_) ops_.push_back(std::move(t));
@@ -120,6 +122,9 @@ class CaptureRun final : public Recorder, public GuardSink {
   void Assign(TensorImpl& cell, TensorImpl& value) override {
     CheckFault();
     CheckNoViews(cell);
+    if (arguments_.contains(&cell))
+      throw Error(ErrorCode::kUnimplemented,
+                  "capture: an argument of the captured function is written in place, which the caller's tensor would have to show; write `x = x + ...` instead, or clone() it first");
     const Ref ref = RefOf(value);
     const Deps deps = DepsOf(value);
     if (cell.symbolic) {
@@ -216,8 +221,10 @@ class CaptureRun final : public Recorder, public GuardSink {
 
   void Body() {
     std::vector<Tensor> arguments;
-    for (size_t i = 0; i < s_.arguments_.size(); ++i)
+    for (size_t i = 0; i < s_.arguments_.size(); ++i) {
       arguments.emplace_back(NewSymbolic({Ref::kArgument, static_cast<uint32_t>(i), 0}, s_.arguments_[i]));
+      arguments_.insert(&arguments.back().impl());
+    }
     std::vector<Tensor> results;
     try {
       results = s_.function_(arguments);
@@ -305,7 +312,10 @@ class CaptureRun final : public Recorder, public GuardSink {
       if (!h->defined() || !h->impl().symbolic || h->impl().symbolic->kind != Ref::kArgument) continue;
       TensorImpl& t = h->impl();
       ImplPtr& own = renamed[&t];
-      if (!own) own = NewSymbolic({Ref::kArgument, t.symbolic->index, 0}, t.symbolic->type);
+      if (!own) {
+        own = NewSymbolic({Ref::kArgument, t.symbolic->index, 0}, t.symbolic->type);
+        arguments_.insert(own.get());
+      }
       h->slot() = own;
     }
     for (const auto& [h, order] : handles) {
@@ -407,17 +417,14 @@ class CaptureRun final : public Recorder, public GuardSink {
       throw Error(ErrorCode::kUnimplemented,
                   "capture: an in-place write to a tensor that shares memory with a view still in use; write `x = ...` instead, or clone() the view");
     };
-    for (const auto& [base, view] : views_) {
-      if (base == &cell) {
-        for (const auto& [h, order] : live_)
-          if (h->defined() && &h->impl() == view) fail();
-      }
-      if (view == &cell) {
-        for (const auto& [h, order] : live_)
-          if (h->defined() && &h->impl() == base) fail();
-        if (!base->symbolic) fail();
-      }
-    }
+    auto root = [&](const TensorImpl* t) {
+      auto it = root_.find(t);
+      return it == root_.end() ? t : it->second;
+    };
+    const TensorImpl* memory = root(&cell);
+    if (memory != &cell && !memory->symbolic) fail();  // a view of a state cell
+    for (const auto& [h, order] : live_)
+      if (h->defined() && &h->impl() != &cell && root(&h->impl()) == memory) fail();
   }
 
   bool DrainedAnswer() {
@@ -443,7 +450,8 @@ class CaptureRun final : public Recorder, public GuardSink {
   std::vector<ImplPtr> keep_;
   std::set<const TensorImpl*> mine_;
   std::unordered_map<const TensorImpl*, Deps> deps_;
-  std::vector<std::pair<TensorImpl*, TensorImpl*>> views_;
+  std::unordered_map<const TensorImpl*, const TensorImpl*> root_;  // view -> what it is a view of, in the end
+  std::set<const TensorImpl*> arguments_;                          // cells that stand for arguments
   std::optional<Error> fault_;
   bool drained_ = false;
   int drained_decisions_ = 0;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -354,6 +355,47 @@ TEST(Refusals, HostCountersInDataDependentLoops) {
     return x;
   });
   EXPECT_NE(text.find("Int"), std::string::npos) << text;
+}
+
+TEST(Refusals, WritesThatTheCallerOrAViewWouldHaveToShow) {
+  std::string text = FailureOf([](Tensor x) {
+    x.add_(1);
+    return x;
+  });
+  EXPECT_NE(text.find("written in place"), std::string::npos) << text;
+  text = FailureOf([](Tensor x) {
+    Tensor y = x * 2, v = y[0];
+    y.add_(1);
+    return v;
+  });
+  EXPECT_NE(text.find("shares memory with a view"), std::string::npos) << text;
+}
+
+TEST(InPlace, WritesToOwnTensorsAreCaptured) {
+  auto f = [](Tensor x) {
+    Tensor y = x * 2, alias = y;
+    y.add_(1);
+    if (x.sum() > 0) alias.mul_(3);
+    return y + alias;
+  };
+  auto g = to_static(f, {InputSpec({"n"})}, {.numerics = Numerics::kExact});
+  for (double s : {1.0, -1.0}) EXPECT_EQ(g(tensor({s, 2 * s})).ToVector<float>(), f(tensor({s, 2 * s})).ToVector<float>());
+}
+
+TEST(Literals, NanAndSignedZero) {
+  auto f = [](Tensor x) { return std::vector<Tensor>{x * NAN, x + 0.0f, x + -0.0f}; };
+  auto g = to_static(f, {InputSpec({"n"})}, {.numerics = Numerics::kExact});
+  const Tensor x = tensor({-0.0, 1.0});
+  EXPECT_FALSE(std::signbit(g(x)[1].ToVector<float>()[0]));
+  EXPECT_TRUE(std::signbit(g(x)[2].ToVector<float>()[0]));
+}
+
+TEST(Refusals, IndicesOutOfRange) {
+  const std::string text = FailureOf([](Tensor x) {
+    Tensor fixed = x.sum().reshape({1});
+    return fixed[1];
+  });
+  EXPECT_NE(text.find("out of range"), std::string::npos) << text;
 }
 
 TEST(Refusals, ResultsOfDifferentRank) {
