@@ -40,7 +40,7 @@ void NetCompiled(benchmark::State& state) {
   // The sum of the steps' own times, on one thread.
   const tracer::Entry& e = *f.core().entries()[0];
   std::vector<TensorView> in = {{x.impl().data(), kFloat32, x.impl().shape, x.impl().strides}};
-  for (const auto& s : e.externals) in.push_back({s.cell->data(), s.cell->dtype, s.cell->shape, s.cell->strides});
+  for (const auto& s : e.externals) in.push_back({s.Current().data(), s.Current().dtype, s.Current().shape, s.Current().strides});
   Tensor y = f(x);
   const TensorView out[] = {{y.impl().data(), kFloat32, y.impl().shape, y.impl().strides}};
   double best = 1e9;

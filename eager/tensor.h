@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sinter/eager/live_members.h"
 #include "sinter/eager/tensor_impl.h"
 #include "sinter/eager/thread_state.h"
 #include "sinter/graph/error.h"
@@ -316,6 +317,9 @@ class Parameter : public Tensor {
     Tensor::operator=(o);  // no value: no cell
     return *this;
   }
+
+ private:
+  LiveMember live_{MemberKind::kParameter};
 };
 
 /// A member of a module that is state but not learned, such as a running mean.
@@ -332,6 +336,9 @@ class Buffer : public Tensor {
     Tensor::operator=(o);
     return *this;
   }
+
+ private:
+  LiveMember live_{MemberKind::kBuffer};
 };
 
 }  // namespace sinter

@@ -7,6 +7,7 @@
 #include "sinter/graph/ops/arithmetic.h"
 #include "sinter/graph/ops/control_flow.h"
 #include "sinter/graph/strings.h"
+#include "sinter/tracer/host_state.h"
 
 namespace sinter::tracer {
 
@@ -31,6 +32,10 @@ Deps Union(const Deps& a, const Deps& b) {
 class CaptureRun final : public Recorder, public GuardSink {
  public:
   CaptureRun(CaptureSession& session, const Path& path) : s_(session), path_(path) {}
+
+  /// Keeps what the function's variables hold at these decisions.
+  void Watch(const std::vector<size_t>& decisions) { watched_ = decisions; }
+  const std::vector<HostState>& watched_states() const { return states_; }
 
   std::vector<Segment> Execute() {
     Fiber& fiber = Fiber::OfThread();
@@ -78,6 +83,7 @@ class CaptureRun final : public Recorder, public GuardSink {
   bool Decide(TensorImpl& predicate) override {
     CheckFault();
     if (drained_) return DrainedAnswer();
+    if (std::find(watched_.begin(), watched_.end(), segments_.size()) != watched_.end()) states_.push_back(CaptureHostState(fiber_->top()));
     Segment s;
     s.kind = Segment::kBranch;
     s.predicate = RefOf(predicate);
@@ -190,7 +196,7 @@ class CaptureRun final : public Recorder, public GuardSink {
   ImplPtr ReadGrad(TensorImpl& t) override {
     if (t.symbolic) return ImplPtr();
     auto it = grads_.find(s_.ExternalIndex(t));
-    return it != grads_.end() ? it->second : t.grad;
+    return it != grads_.end() ? it->second : s_.GradBefore(t);
   }
 
   void NoteFlag(const std::shared_ptr<const bool>& flag) override {
@@ -272,8 +278,6 @@ class CaptureRun final : public Recorder, public GuardSink {
     }
     std::vector<FinalGrad> grads;
     for (const auto& [e, g] : grads_) {
-      const ImplPtr& before = s_.externals_[e].cell->grad;
-      if (g == before) continue;
       grads.push_back({e, !g});
       StrAppend(&s.key, " grad ", e, g ? "" : " cleared");
       if (g) add(*g);
@@ -452,6 +456,8 @@ class CaptureRun final : public Recorder, public GuardSink {
   std::unordered_map<const TensorImpl*, Deps> deps_;
   std::unordered_map<const TensorImpl*, const TensorImpl*> root_;  // view -> what it is a view of, in the end
   std::set<const TensorImpl*> arguments_;                          // cells that stand for arguments
+  std::vector<size_t> watched_;
+  std::vector<HostState> states_;
   std::optional<Error> fault_;
   bool drained_ = false;
   int drained_decisions_ = 0;
@@ -462,10 +468,38 @@ void BeginUserCode() {
   if (auto* run = dynamic_cast<CaptureRun*>(Recorder::Current())) run->ForgetHandles();
 }
 
+TensorImpl& External::Current() const {
+  if (!owner) return *cell;
+  if (!owner->grad)
+    throw Error(ErrorCode::kFailedPrecondition,
+                StrCat("the program reads the gradient that a ", TypeToString(owner->type()), " had before the call, and there is none now; compute it in the function"));
+  return *owner->grad;
+}
+
 int CaptureSession::ExternalIndex(TensorImpl& cell) {
   auto [it, fresh] = external_index_.emplace(&cell, static_cast<int>(externals_.size()));
-  if (fresh) externals_.push_back({ImplPtr(&cell), false});
+  if (fresh) externals_.push_back({ImplPtr(&cell), false, ImplPtr()});
   return it->second;
+}
+
+// The gradient's own identity changes from call to call: an alias stands for whichever the cell has.
+ImplPtr CaptureSession::GradBefore(TensorImpl& cell) {
+  auto [it, fresh] = grads_before_.emplace(&cell, ImplPtr());
+  if (fresh) {
+    had_grad_.emplace_back(ImplPtr(&cell), static_cast<bool>(cell.grad));
+    if (const TensorImpl* g = cell.grad.get()) {
+      it->second = NewAlias(*g, g->shape, g->strides, g->offset);
+      externals_[static_cast<size_t>(ExternalIndex(*it->second))].owner = ImplPtr(&cell);
+    }
+  }
+  return it->second;
+}
+
+std::optional<std::string> CaptureSession::HostChange(const Path& path, const std::vector<size_t>& decisions) {
+  CaptureRun run(*this, path);
+  run.Watch(decisions);
+  run.Execute();
+  return run.watched_states().size() == decisions.size() ? SteadyChange(run.watched_states()) : std::nullopt;
 }
 
 std::vector<Segment> CaptureSession::Run(const Path& path) {

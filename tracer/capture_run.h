@@ -18,10 +18,14 @@ namespace sinter::tracer {
 /// A function with its arguments flattened to tensors.
 using FlatFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>& arguments)>;
 
-/// A state cell that the function touched.
+/// State that the function touched: a cell, or the gradient of one.
 struct External {
-  ImplPtr cell;
+  ImplPtr cell;    ///< of a gradient: what stood for it during the capture
   bool written = false;
+  ImplPtr owner;   ///< the cell whose gradient this is; null for a cell itself
+
+  /// What it is now. Throws Error for a gradient that is not there.
+  TensorImpl& Current() const;
 };
 
 /// The gradient of a cell after the call: the last `values` of a kReturn segment, in this order.
@@ -39,6 +43,7 @@ class CaptureSession final : public Subject {
       : function_(std::move(function)), arguments_(std::move(arguments)), hints_(std::move(hints)) {}
 
   std::vector<Segment> Run(const Path& path) override;
+  std::optional<std::string> HostChange(const Path& path, const std::vector<size_t>& decisions) override;
 
   const std::vector<External>& externals() const { return externals_; }
   const std::vector<GuardedCond>& guards() const { return guards_; }
@@ -48,6 +53,8 @@ class CaptureSession final : public Subject {
   const std::vector<TensorType>& arguments() const { return arguments_; }
   /// Host flags that were read, with their values.
   const std::vector<std::pair<std::shared_ptr<const bool>, bool>>& flags() const { return flags_; }
+  /// Cells that the function asked for their gradient, and whether there was one.
+  const std::vector<std::pair<ImplPtr, bool>>& had_grad() const { return had_grad_; }
   /// Of the last run that returned.
   const std::vector<FinalGrad>& final_grads() const { return final_grads_; }
 
@@ -57,6 +64,8 @@ class CaptureSession final : public Subject {
  private:
   friend class CaptureRun;
   int ExternalIndex(TensorImpl& cell);
+  /// The gradient that `cell` has before the call; null if none.
+  ImplPtr GradBefore(TensorImpl& cell);
 
   FlatFunction function_;
   std::vector<TensorType> arguments_;
@@ -68,6 +77,8 @@ class CaptureSession final : public Subject {
   std::vector<std::string> pinned_;
   std::vector<FinalGrad> final_grads_;
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags_;
+  std::vector<std::pair<ImplPtr, bool>> had_grad_;
+  std::unordered_map<const TensorImpl*, ImplPtr> grads_before_;
   bool restart_ = false;
 };
 

@@ -81,7 +81,7 @@ Path Join(const Path& a, const Path& b) {
 
 class Learner {
  public:
-  Learner(Subject& subject, const LearnerOptions& options) : options_(options), seen_(subject, options) {}
+  Learner(Subject& subject, const LearnerOptions& options) : subject_(subject), options_(options), seen_(subject, options) {}
 
   Automaton Run() {
     for (;;) {
@@ -298,20 +298,46 @@ class Learner {
         if (!back) continue;
         Path cycle = {a != 0};
         cycle.insert(cycle.end(), back->begin(), back->end());
-        Path w = At(q).access;
-        for (int k = 0; k < options_.turns; ++k) w.insert(w.end(), cycle.begin(), cycle.end());
+        const size_t prefix = At(q).access.size();
+        auto turns_of = [&](int n) {
+          Path w = At(q).access;
+          for (int k = 0; k < n; ++k) w.insert(w.end(), cycle.begin(), cycle.end());
+          return w;
+        };
+        // In the steady state only a counter of the function's own changes from turn to turn. It may never act; a longer run tells.
+        std::vector<size_t> steady;
+        for (size_t k = 3; k < 7; ++k) steady.push_back(prefix + k * cycle.size());
+        const std::optional<std::string> counter = subject_.HostChange(turns_of(8), steady);
+        Path w = turns_of(counter ? std::max(options_.turns, options_.counted_turns) : options_.turns);
         // Leave at each decision of the cycle.
         int b = q;
         for (bool step : cycle) {
           Path exit = w;
           exit.push_back(!step);
-          if (Test(Join(exit, WayOut(At(b).target[!step])))) return true;
+          const Path word = Join(exit, WayOut(At(b).target[!step]));
+          CheckTurns(word, q, cycle.size(), counter);
+          if (Test(word)) return true;
           w.push_back(step);
           b = At(b).target[step];
         }
       }
     }
     return false;
+  }
+
+  // A loop that does something else after more turns than may be unrolled is refused at once: every turn would be a variant of its own.
+  void CheckTurns(const Path& word, int q, size_t cycle, const std::optional<std::string>& counter) {
+    seen_.At(word);
+    const int at = Mismatch(word, static_cast<size_t>(automaton_.entry), {});
+    if (at < 0) return;
+    const int64_t turns = (static_cast<int64_t>(at) - static_cast<int64_t>(At(q).access.size())) / static_cast<int64_t>(cycle) + 1;
+    if (turns <= options_.max_per_key) return;
+    const Segment& s = At(q).arrival;
+    throw Error(ErrorCode::kFailedPrecondition,
+                StrCat("capture: the loop at ", UserLocation(s.stack), " is ended or changed by a plain host variable after ", turns, " turns",
+                       counter ? StrCat(" (a value on the stack goes ", *counter, " in a turn)") : "", ", more than the ", options_.max_per_key,
+                       " that may be unrolled. Declare the counter as Int, or keep it in a Tensor"))
+        .WithFrames(s.stack);
   }
 
   std::optional<Path> Between(int from, int to) {
@@ -331,6 +357,7 @@ class Learner {
     return std::nullopt;
   }
 
+  Subject& subject_;
   const LearnerOptions& options_;
   Observations seen_;
   Automaton automaton_;

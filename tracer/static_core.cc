@@ -1,7 +1,11 @@
 #include "sinter/tracer/static_core.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 
 #include "sinter/codegen/cpu/backend.h"
 #include "sinter/codegen/optimize.h"
@@ -13,6 +17,7 @@
 #include "sinter/tracer/learner.h"
 #include "sinter/tracer/run_executable.h"
 #include "sinter/tracer/structure.h"
+#include "sinter/tracer/verify.h"
 
 namespace sinter::tracer {
 namespace {
@@ -46,13 +51,24 @@ Automaton LearnFunction(CaptureSession& session, int turns) {
 
 }  // namespace
 
-StaticCore::StaticCore(std::vector<InputSpec> specs, StaticOptions options, std::vector<std::pair<std::string, Tensor>> names)
-    : specs_(std::move(specs)), options_(std::move(options)), names_(std::move(names)) {}
+std::string HostNumberKey(double v) {
+  if (std::isnan(v)) return StrCat("nan:", std::bit_cast<uint64_t>(v));
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), v).ptr;
+  return std::string(text.data(), end);
+}
 
-std::string StaticCore::NameOf(const TensorImpl& cell, size_t index) const {
+StaticCore::StaticCore(std::vector<InputSpec> specs, StaticOptions options, std::optional<CellNames> names)
+    : specs_(std::move(specs)), options_(std::move(options)), of_module_(names.has_value()), names_(std::move(names).value_or(CellNames())) {}
+
+namespace {
+std::string UnnamedState(size_t index) { return StrCat("state.", index); }
+}  // namespace
+
+std::string StaticCore::NameOf(const External& e, size_t index) const {
   for (const auto& [name, t] : names_)
-    if (t.impl_ptr().get() == &cell) return name;
-  return StrCat("state.", index);
+    if (t.impl_ptr() == (e.owner ? e.owner : e.cell)) return e.owner ? name + ".grad" : name;
+  return UnnamedState(index);
 }
 
 // The types that a call is captured for: those of the specs, whose symbols the call's sizes bind.
@@ -101,8 +117,10 @@ namespace {
 bool SameState(const Entry& e) {
   for (const auto& [flag, value] : e.flags)
     if (*flag != value) return false;
+  for (const auto& [cell, had] : e.had_grad)
+    if (static_cast<bool>(cell->grad) != had) return false;
   for (size_t i = 0; i < e.externals.size(); ++i) {
-    const TensorImpl& cell = *e.externals[i].cell;
+    const TensorImpl& cell = e.externals[i].Current();
     const TensorType& t = e.graph->body.params[static_cast<size_t>(e.graph->states[i].param)]->type;
     if (cell.symbolic || cell.dtype != t.dtype || cell.requires_grad != e.graph->states[i].trainable || cell.rank() != t.rank()) return false;
     for (int d = 0; d < t.rank(); ++d)
@@ -123,6 +141,8 @@ std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, co
       why = StrCat("the argument types are ", TypesText(types), ", were ", TypesText(e->types), "; an InputSpec with kDynamic sizes would serve both");
     } else if (auto f = std::find_if(e->flags.begin(), e->flags.end(), [](const auto& f) { return *f.first != f.second; }); f != e->flags.end()) {
       why = "a module was switched between train() and eval()";
+    } else if (std::any_of(e->had_grad.begin(), e->had_grad.end(), [](const auto& g) { return static_cast<bool>(g.first->grad) != g.second; })) {
+      why = "a gradient that the function adds to or reads is there now and was not, or the other way round; clear it at one place";
     } else if (!SameState(*e)) {
       why = "a parameter or buffer changed its type or was frozen";
     } else {
@@ -145,6 +165,7 @@ std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const 
   entry->host_key = host_key;
   entry->types = types;
   entry->flags = session.flags();
+  entry->had_grad = session.had_grad();
   entry->externals = session.externals();
   entry->pinned = session.pinned();
   entry->final_grads = session.final_grads();
@@ -152,7 +173,14 @@ std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const 
   entry->verified_turns = automaton.verified_turns;
   std::vector<std::string> arguments, cells;
   for (size_t i = 0; i < types.size(); ++i) arguments.push_back(i < specs_.size() && !specs_[i].name().empty() ? specs_[i].name() : StrCat("arg", i));
-  for (size_t i = 0; i < entry->externals.size(); ++i) cells.push_back(NameOf(*entry->externals[i].cell, i));
+  for (size_t i = 0; i < entry->externals.size(); ++i) {
+    const TensorImpl& cell = *entry->externals[i].cell;
+    cells.push_back(NameOf(entry->externals[i], i));
+    if (of_module_ && cell.requires_grad && cells.back() == UnnamedState(i))
+      throw Error(ErrorCode::kFailedPrecondition,
+                  StrCat(options_.name, ": the module computes with a trainable ", TypeToString(cell.type()),
+                         " that it does not list, so parameters() does not have it and no optimizer trains it; add the member that holds it to SINTER_MODULE"));
+  }
   entry->graph = BuildGraph(automaton, session, options_.name, arguments, cells);
   entry->graph->numerics = options_.numerics;
   const int left_grads = static_cast<int>(std::count_if(entry->final_grads.begin(), entry->final_grads.end(), [](const FinalGrad& g) { return !g.cleared; }));
@@ -224,10 +252,10 @@ std::shared_ptr<Entry> StaticCore::Again(const std::vector<Tensor>& arguments, c
 std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const std::string& host_key, FunctionRef<FlatFunction()> make) {
   // Inside another capture the function itself is part of that capture.
   if (Recorder::Current() != nullptr) return make()(arguments);
-  if (std::shared_ptr<Entry> e = Again(arguments, host_key)) {
+  if (std::shared_ptr<Entry> e = options_.verify == VerifyMode::kAlways ? nullptr : Again(arguments, host_key)) {
     e->last_used = ++clock_;
     try {
-      return RunEntry(e, arguments);
+      return RunEntry(e, arguments, nullptr);
     } catch (const TripLimit&) {
       // The long way below verifies more turns.
     }
@@ -235,13 +263,14 @@ std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const
   const FlatFunction flat = make();
   std::shared_ptr<Entry> e = Prepare(arguments, host_key, flat);
   e->last_used = ++clock_;
-  {
-    std::lock_guard lock(mutex_);
-    last_ = e;
-  }
   for (;;) {
     try {
-      return RunEntry(e, arguments);
+      const bool verify = options_.verify == VerifyMode::kAlways || (options_.verify == VerifyMode::kFirstCall && !e->verified.load());
+      std::vector<Tensor> results = RunEntry(e, arguments, verify ? &flat : nullptr);
+      if (verify) e->verified = true;
+      std::lock_guard lock(mutex_);
+      last_ = e;
+      return results;
     } catch (const TripLimit&) {
       // A loop went beyond the turns that were compared with the function: compare more, then run again. Nothing was committed.
       DimEnv hints;
@@ -253,19 +282,23 @@ std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const
       auto at = std::find(entries_.begin(), entries_.end(), e);
       if (at != entries_.end()) *at = longer;
       e = longer;
-      last_ = longer;
     }
   }
 }
 
-std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments) {
+std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments, const FlatFunction* verify) {
   Entry& entry = *shared;
   std::vector<TensorImpl*> inputs;
   bool wants = false;
   for (const Tensor& t : arguments) inputs.push_back(&t.impl());
-  for (const External& e : entry.externals) inputs.push_back(e.cell.get());
+  std::vector<ImplPtr> old_grads;  // the call replaces them; the tape still needs the operands
+  for (const External& e : entry.externals) {
+    inputs.push_back(&e.Current());
+    if (e.owner) old_grads.emplace_back(inputs.back());
+  }
   for (const TensorImpl* t : inputs) wants |= t->requires_grad;
   std::vector<ImplPtr> outputs = RunExecutable(*entry.executable, inputs);
+  if (verify) VerifyAgainstEager(entry, *verify, arguments, outputs);
 
   // From here on nothing throws: results, then state, then gradients are put in place.
   std::vector<Tensor> results;
@@ -276,7 +309,7 @@ std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, c
   for (size_t s = 0; s < entry.graph->states.size(); ++s) {
     const StateSlot& slot = entry.graph->states[s];
     if (slot.result < 0) continue;
-    Tensor cell(entry.externals[s].cell);
+    Tensor cell(ImplPtr(&entry.externals[s].Current()));
     cell.set_data(Tensor(std::move(outputs[static_cast<size_t>(slot.result)])));
   }
   size_t grad = static_cast<size_t>(entry.num_results);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,14 @@
 
 namespace sinter {
 
+/// When a compiled program's results are compared with those of the function run eagerly on the same arguments and state. A difference is
+/// an Error, and nothing of the call is committed. Costs the eager run; for tests and for finding a fault.
+enum class VerifyMode : uint8_t {
+  kOff,
+  kFirstCall,  ///< of every entry
+  kAlways,     ///< also finds host values (a global threshold) that changed since the capture, and paths that were never compared
+};
+
 struct StaticOptions {
   /// How exactly compiled results must equal eager ones.
   Numerics numerics = Numerics::kDefault;
@@ -23,18 +32,22 @@ struct StaticOptions {
   int max_entries = 16;
   /// false: one kernel per op, for comparison.
   bool fuse = true;
+  VerifyMode verify = VerifyMode::kOff;
   /// Name of the program in prints and files.
   std::string name = "main";
 };
 
 namespace tracer {
 
+/// State cells by name.
+using CellNames = std::vector<std::pair<std::string, Tensor>>;
+
 /// One captured and compiled program.
 struct Entry {
   std::string host_key;                                         ///< host arguments
   std::vector<TensorType> types;                                ///< of the arguments
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;  ///< training flags that the capture read
-  bool grad_mode = true;
+  std::vector<std::pair<ImplPtr, bool>> had_grad;               ///< cells whose gradient the capture asked for, and whether there was one
   std::unique_ptr<Graph> graph;                                 ///< as captured
   std::shared_ptr<const Executable> executable;
   codegen::CompileReport report;
@@ -46,6 +59,7 @@ struct Entry {
   int runs = 0;                                                 ///< of the function, to capture it
   double capture_seconds = 0, compile_seconds = 0;
   std::atomic<uint64_t> last_used{0};
+  std::atomic<bool> verified{false};                            ///< a call was compared with the eager function
   std::mutex backward_mutex;
   std::map<std::vector<bool>, std::shared_ptr<const Executable>> backward;  ///< by which inputs want a gradient; made when needed
 };
@@ -53,7 +67,8 @@ struct Entry {
 /// What is behind a StaticFunction whatever its signature. Calls from many threads are fine as far as the state they share allows.
 class StaticCore {
  public:
-  StaticCore(std::vector<InputSpec> specs, StaticOptions options, std::vector<std::pair<std::string, Tensor>> names);
+  /// `names`: of the cells of a module, if the function is one.
+  StaticCore(std::vector<InputSpec> specs, StaticOptions options, std::optional<CellNames> names);
 
   /// Results of the function. `flat` makes the function itself, with host arguments bound; `host_key` tells those apart.
   std::vector<Tensor> Call(const std::vector<Tensor>& arguments, const std::string& host_key, FunctionRef<FlatFunction()> flat);
@@ -66,7 +81,7 @@ class StaticCore {
   void Clear();
   std::string Explain() const;
   const StaticOptions& options() const { return options_; }
-  const std::vector<std::pair<std::string, Tensor>>& names() const { return names_; }
+  const CellNames& names() const { return names_; }
 
  private:
   std::vector<TensorType> TypesFor(const std::vector<Tensor>& arguments, DimEnv& hints) const;
@@ -74,12 +89,14 @@ class StaticCore {
   std::shared_ptr<Entry> Again(const std::vector<Tensor>& arguments, const std::string& host_key) const;
   std::shared_ptr<Entry> Find(const std::vector<TensorType>& types, const std::string& host_key, std::string* miss) const;
   std::shared_ptr<Entry> Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat, int turns);
-  std::vector<Tensor> RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments);
-  std::string NameOf(const TensorImpl& cell, size_t index) const;
+  /// `verify`: the function to compare with, or null.
+  std::vector<Tensor> RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments, const FlatFunction* verify);
+  std::string NameOf(const External& e, size_t index) const;
 
   std::vector<InputSpec> specs_;
   StaticOptions options_;
-  std::vector<std::pair<std::string, Tensor>> names_;
+  bool of_module_;
+  CellNames names_;
   mutable std::mutex mutex_;        // entries_, log_
   std::mutex capture_mutex_;        // one capture at a time
   std::vector<std::shared_ptr<Entry>> entries_;

@@ -57,15 +57,27 @@ struct ResultOf<std::tuple<T...>> {
   }
 };
 
+/// The shortest decimal form that reads back as the same value; NaNs by their bits.
+std::string HostNumberKey(double v);
+
 template <class T>
 inline constexpr bool kIsTensor = std::is_base_of_v<Tensor, std::remove_cvref_t<T>>;
 
-/// Host arguments are part of what a program is compiled for.
+/// Host arguments are part of what a program is compiled for: equal keys mean equal values, bit for bit.
 template <class T>
 std::string HostKey(const T& v) {
-  if constexpr (std::is_enum_v<T>) return std::to_string(static_cast<int64_t>(v));
-  else if constexpr (std::is_arithmetic_v<T>) return std::to_string(v);
-  else return "\"" + std::string(v) + "\"";
+  if constexpr (std::is_enum_v<T>) {
+    return std::to_string(static_cast<std::underlying_type_t<T>>(v));
+  } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    return HostNumberKey(v);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    static_assert(!std::is_same_v<T, long double>, "long double arguments are not supported; use double");
+    return std::to_string(v);
+  } else {
+    static_assert(std::is_convertible_v<const T&, std::string_view>, "an argument of a captured function is a Tensor, a number, a bool, an enum or a string");
+    const std::string_view text(v);
+    return std::to_string(text.size()) + ":" + std::string(text);  // the length first, so that no two lists of arguments read the same
+  }
 }
 
 template <class F>
@@ -97,7 +109,7 @@ class StaticFunction;
 template <class R, class... A>
 class StaticFunction<R(A...)> {
  public:
-  StaticFunction(std::function<R(A...)> f, std::vector<InputSpec> specs, StaticOptions options, std::vector<std::pair<std::string, Tensor>> names)
+  StaticFunction(std::function<R(A...)> f, std::vector<InputSpec> specs, StaticOptions options, std::optional<tracer::CellNames> names)
       : function_(std::move(f)), core_(std::make_shared<tracer::StaticCore>(std::move(specs), std::move(options), std::move(names))) {}
 
   R operator()(const std::remove_cvref_t<A>&... args) const {
@@ -165,14 +177,14 @@ template <class F>
   requires(!ModuleLike<std::remove_cvref_t<F>>)
 auto to_static(F&& f, std::vector<InputSpec> specs = {}, StaticOptions options = {}) {
   using Function = typename tracer::Signature<std::decay_t<F>>::Function;
-  return StaticFunction<Function>(std::function<Function>(std::forward<F>(f)), std::move(specs), std::move(options), {});
+  return StaticFunction<Function>(std::function<Function>(std::forward<F>(f)), std::move(specs), std::move(options), std::nullopt);
 }
 
 /// Compiles a module's forward(). The module must outlive the result; its parameters keep their names.
 template <ModuleLike M>
 auto to_static(M& module, std::vector<InputSpec> specs = {}, StaticOptions options = {}) {
   using Function = typename tracer::Signature<decltype(&M::forward)>::Function;
-  std::vector<std::pair<std::string, Tensor>> names;
+  tracer::CellNames names;
   for (auto& [name, t] : module.named_parameters()) names.emplace_back(name, t);
   for (auto& [name, t] : module.named_buffers()) names.emplace_back(name, t);
   auto call = [&module](auto&&... args) { return module.forward(std::forward<decltype(args)>(args)...); };

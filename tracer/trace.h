@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,9 @@ class Subject {
   virtual ~Subject() = default;
   /// Runs with these decisions and returns the segments met, path.size() + 1 of them or fewer if the function ends earlier.
   virtual std::vector<Segment> Run(const Path& path) = 0;
+  /// Runs with these decisions and compares what the function's own variables hold at the decisions of these numbers: a value that
+  /// changes from each to the next, for a message. Nothing if none does, or if it can't be seen here.
+  virtual std::optional<std::string> HostChange(const Path& path, const std::vector<size_t>& decisions) = 0;
 };
 
 /// What differs between two segments, with lines.

@@ -1,8 +1,11 @@
 #include "sinter/eager/nn/module.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
-#include <mutex>
+#include <cstdlib>
 #include <set>
+#include <typeinfo>
 
 #include "sinter/eager/grad_mode.h"
 #include "sinter/eager/recorder.h"
@@ -10,16 +13,6 @@
 
 namespace sinter::nn {
 namespace {
-
-// Addresses of all live modules: how a member that was not listed is found.
-struct LiveModules {
-  std::mutex mutex;
-  std::set<const Module*> addresses;
-};
-LiveModules& Live() {
-  static auto* live = new LiveModules();
-  return *live;
-}
 
 template <class F>
 class Walk final : public MemberVisitor {
@@ -43,72 +36,69 @@ void ForEachCell(Module& m, F f) {
   m.VisitMembers(walk);
 }
 
-class Children final : public MemberVisitor {
+// The listed members of one module, and where they lie.
+class Members final : public MemberVisitor {
  public:
-  void Child(const std::string&, Module& m) override { list.push_back(&m); }
-  void Param(const std::string&, Parameter&) override {}
-  void State(const std::string&, Buffer&) override {}
-  std::vector<Module*> list;
+  void Child(const std::string&, Module& m) override {
+    children.push_back(&m);
+    Add(&m, m.ObjectSize());
+  }
+  void Param(const std::string&, Parameter& p) override { Add(&p, sizeof p); }
+  void State(const std::string&, Buffer& b) override { Add(&b, sizeof b); }
+  bool Listed(const void* address) const {
+    const char* p = static_cast<const char*>(address);
+    return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& r) { return p >= r.first && p < r.second; });
+  }
+  std::vector<Module*> children;
+
+ private:
+  void Add(const void* begin, size_t bytes) {
+    const char* p = static_cast<const char*>(begin);
+    ranges_.emplace_back(p, p + bytes);
+  }
+  std::vector<std::pair<const char*, const char*>> ranges_;
 };
+
+std::string TypeName(const Module& m) {
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(typeid(m).name(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? name.get() : typeid(m).name();
+}
 
 }  // namespace
 
-Module::Module() : training_(std::make_shared<bool>(true)) {
-  LiveModules& live = Live();
-  std::lock_guard lock(live.mutex);
-  live.addresses.insert(this);
-}
-Module::Module(Module&& other) noexcept : training_(other.training_) {
-  LiveModules& live = Live();
-  std::lock_guard lock(live.mutex);
-  live.addresses.insert(this);
-}
+Module::Module() : training_(std::make_shared<bool>(true)) {}
+Module::Module(Module&& other) noexcept : training_(other.training_) {}
 Module& Module::operator=(Module&& other) noexcept {
   training_ = other.training_;
   return *this;
 }
-Module::~Module() {
-  LiveModules& live = Live();
-  std::lock_guard lock(live.mutex);
-  live.addresses.erase(this);
-}
 
 void Module::CheckListed() {
-  Children children;
-  VisitMembers(children);
-  const char *begin = reinterpret_cast<const char*>(this), *end = begin + ObjectSize();
-  auto inside = [](const char* p, const char* from, const char* to) { return p >= from && p < to; };
-  LiveModules& live = Live();
-  std::lock_guard lock(live.mutex);
-  for (const Module* m : live.addresses) {
-    const char* p = reinterpret_cast<const char*>(m);
-    if (m == this || !inside(p, begin, end)) continue;
-    const bool listed = std::any_of(children.list.begin(), children.list.end(), [&](const Module* c) {
-      return inside(p, reinterpret_cast<const char*>(c), reinterpret_cast<const char*>(c) + c->ObjectSize());
-    });
-    if (!listed)
-      throw Error(ErrorCode::kInvalidArgument,
-                  StrCat("a module has a member module, ", p - begin, " bytes into it, that SINTER_MODULE does not list: its parameters would be lost; add it to the list"));
+  Members members;
+  VisitMembers(members);
+  for (const FoundMember& m : LiveMembersIn(this, ObjectSize())) {
+    if (m.address == &live_ || members.Listed(m.address)) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                StrCat(TypeName(*this), " has ", ToString(m.kind), " (", static_cast<const char*>(m.address) - reinterpret_cast<const char*>(this),
+                       " bytes into it) that its SINTER_MODULE does not list: it would be neither trained nor saved; add it to the list"));
   }
+  for (Module* child : members.children) child->CheckListed();
 }
 
-std::vector<std::pair<std::string, Tensor>> Module::named_parameters() {
+std::vector<std::pair<std::string, Tensor>> Module::NamedCells(bool parameters) {
   CheckListed();
   std::vector<std::pair<std::string, Tensor>> r;
+  std::set<const TensorImpl*> known;
   ForEachCell(*this, [&](const std::string& name, Tensor& t, bool parameter) {
-    if (parameter && t.defined()) r.emplace_back(name, t);
+    if (parameter == parameters && t.defined() && known.insert(&t.impl()).second) r.emplace_back(name, t);
   });
   return r;
 }
 
-std::vector<std::pair<std::string, Tensor>> Module::named_buffers() {
-  CheckListed();
-  std::vector<std::pair<std::string, Tensor>> r;
-  ForEachCell(*this, [&](const std::string& name, Tensor& t, bool parameter) {
-    if (!parameter && t.defined()) r.emplace_back(name, t);
-  });
-  return r;
-}
+std::vector<std::pair<std::string, Tensor>> Module::named_parameters() { return NamedCells(true); }
+
+std::vector<std::pair<std::string, Tensor>> Module::named_buffers() { return NamedCells(false); }
 
 std::vector<Tensor> Module::parameters() {
   std::vector<Tensor> r;
@@ -118,9 +108,9 @@ std::vector<Tensor> Module::parameters() {
 
 void Module::train(bool on) {
   *training_ = on;
-  Children children;
-  VisitMembers(children);
-  for (Module* c : children.list) c->train(on);
+  Members members;
+  VisitMembers(members);
+  for (Module* child : members.children) child->train(on);
 }
 
 bool Module::training() const {

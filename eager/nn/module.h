@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,11 +35,34 @@ inline void Visit(MemberVisitor& v, const std::string& name, Module& m) { v.Chil
 inline void Visit(MemberVisitor& v, const std::string& name, Parameter& p) { v.Param(name, p); }
 inline void Visit(MemberVisitor& v, const std::string& name, Buffer& b) { v.State(name, b); }
 template <class T>
+void Visit(MemberVisitor& v, const std::string& name, std::vector<T>& members);
+template <class T, size_t N>
+void Visit(MemberVisitor& v, const std::string& name, std::array<T, N>& members);
+template <class T>
+void Visit(MemberVisitor& v, const std::string& name, std::unique_ptr<T>& member);
+template <class T>
+void Visit(MemberVisitor& v, const std::string& name, std::shared_ptr<T>& member);
+template <class T>
+void Visit(MemberVisitor& v, const std::string& name, T*& member);
+
+template <class T>
 void Visit(MemberVisitor& v, const std::string& name, std::vector<T>& members) {
   for (size_t i = 0; i < members.size(); ++i) Visit(v, name + "." + std::to_string(i), members[i]);
 }
 template <class T>
 void Visit(MemberVisitor& v, const std::string& name, std::unique_ptr<T>& member) {
+  if (member) Visit(v, name, *member);
+}
+template <class T>
+void Visit(MemberVisitor& v, const std::string& name, std::shared_ptr<T>& member) {
+  if (member) Visit(v, name, *member);
+}
+template <class T, size_t N>
+void Visit(MemberVisitor& v, const std::string& name, std::array<T, N>& members) {
+  for (size_t i = 0; i < N; ++i) Visit(v, name + "." + std::to_string(i), members[i]);
+}
+template <class T>
+void Visit(MemberVisitor& v, const std::string& name, T*& member) {
   if (member) Visit(v, name, *member);
 }
 }  // namespace module_internal
@@ -49,9 +73,11 @@ class Module {
   Module();
   Module(Module&& other) noexcept;
   Module& operator=(Module&& other) noexcept;
-  virtual ~Module();
+  virtual ~Module() = default;
 
-  /// Handles of the cells, named "fc1.weight". A child module that is a member but not listed in SINTER_MODULE is an Error.
+  /// Handles of the cells, named "fc1.weight". A child module, Parameter or Buffer that is a member but not listed in SINTER_MODULE is
+  /// an Error. Members on the heap (in a vector or unique_ptr) are seen only through the list. A cell that is shared by several
+  /// members is named once, after the first.
   std::vector<std::pair<std::string, Tensor>> named_parameters();
   std::vector<std::pair<std::string, Tensor>> named_buffers();
   std::vector<Tensor> parameters();
@@ -63,13 +89,18 @@ class Module {
   /// Copies the values of all parameters and buffers; names and types must agree.
   void copy_from(Module& other);
 
+  /// Throws Error if a member of this module or of one of its children is not listed.
+  void CheckListed();
+
   // Written by SINTER_MODULE.
   virtual void VisitMembers(MemberVisitor& visitor) = 0;
   virtual size_t ObjectSize() const = 0;
 
  private:
-  void CheckListed();
+  std::vector<std::pair<std::string, Tensor>> NamedCells(bool parameters);
+
   std::shared_ptr<bool> training_;
+  LiveMember live_{MemberKind::kModule};
 };
 
 }  // namespace sinter::nn

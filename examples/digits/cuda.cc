@@ -65,7 +65,7 @@ bool RunSimulated(const tracer::Entry& entry, const Executable& simulated) {
   manual_seed(11);
   const Tensor x = rand(Shape{7, 1, 8, 8});
   std::vector<TensorImpl*> inputs = {&x.impl()};
-  for (const tracer::External& e : entry.externals) inputs.push_back(&*e.cell);
+  for (const tracer::External& e : entry.externals) inputs.push_back(&e.Current());
   const double start = Seconds();
   const std::vector<ImplPtr> got = tracer::RunExecutable(simulated, inputs);
   const double seconds = Seconds() - start;

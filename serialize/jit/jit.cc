@@ -50,7 +50,7 @@ void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOp
   std::vector<format::NamedTensor> weights;
   std::set<std::string> names;
   for (size_t i = 0; i < g.states.size(); ++i) {
-    Tensor t = no_grad([&] { return Tensor(entry.externals[i].cell).detach().contiguous(); });
+    Tensor t = no_grad([&] { return Tensor(ImplPtr(&entry.externals[i].Current())).detach().contiguous(); });
     keep.push_back(t);
     if (!names.insert(g.states[i].name).second)
       throw Error(ErrorCode::kInvalidArgument, StrCat("jit::save: two state tensors are named '", g.states[i].name, "'"));
@@ -81,7 +81,10 @@ void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOp
         std::vector<TensorView> views;
         std::vector<HostArray> results;
         for (const Tensor& t : inputs) views.push_back({t.impl().data(), t.impl().dtype, t.impl().shape, t.impl().strides});
-        for (const tracer::External& e : entry.externals) views.push_back({e.cell->data(), e.cell->dtype, e.cell->shape, e.cell->strides});
+        for (const tracer::External& e : entry.externals) {
+          const TensorImpl& cell = e.Current();
+          views.push_back({cell.data(), cell.dtype, cell.shape, cell.strides});
+        }
         const DimEnv env = entry.executable->Bind(views);
         std::vector<ImplPtr> made;
         std::vector<TensorView> out;

@@ -40,9 +40,56 @@ TEST(Module, NamesItsCells) {
   EXPECT_TRUE(m.named_parameters()[0].second.is(m.inner.fc.weight));
 }
 
+struct ForgetsParameter : nn::Module {
+  nn::Linear a{1, 1};
+  Parameter scale{ones({1})};
+  SINTER_MODULE(a)
+  Tensor forward(const Tensor& x) { return a(x) * scale; }
+};
+struct ForgetsBuffer : nn::Module {
+  Buffer count{zeros({1})};
+  SINTER_MODULE()
+  Tensor forward(const Tensor& x) { return x + count; }
+};
+struct ForgetsDeep : nn::Module {
+  std::vector<std::unique_ptr<ForgetsBuffer>> list;
+  SINTER_MODULE(list)
+  Tensor forward(const Tensor& x) { return x; }
+};
+struct ListsAll : nn::Module {
+  nn::Linear a{1, 1};
+  Parameter scale{ones({1})};
+  Buffer count;
+  Tensor scratch = zeros({2});  // a plain Tensor is nobody's state
+  SINTER_MODULE(a, scale, count)
+  Tensor forward(const Tensor& x) { return a(x) * scale; }
+};
+
+std::string WhyNot(nn::Module& m) {
+  try {
+    m.parameters();
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return "";
+}
+
 TEST(Module, AForgottenMemberIsAnError) {
-  Forgetful m;
-  EXPECT_THROW(m.parameters(), Error);
+  Forgetful child;
+  EXPECT_NE(WhyNot(child).find("a child module"), std::string::npos) << WhyNot(child);
+  ForgetsParameter parameter;
+  EXPECT_NE(WhyNot(parameter).find("ForgetsParameter has a Parameter"), std::string::npos) << WhyNot(parameter);
+  ForgetsBuffer buffer;
+  EXPECT_NE(WhyNot(buffer).find("a Buffer"), std::string::npos) << WhyNot(buffer);
+  ForgetsDeep deep;
+  EXPECT_EQ(WhyNot(deep), "");
+  deep.list.push_back(std::make_unique<ForgetsBuffer>());
+  EXPECT_NE(WhyNot(deep).find("ForgetsBuffer has a Buffer"), std::string::npos) << WhyNot(deep);
+  ListsAll all;
+  EXPECT_EQ(WhyNot(all), "");
+  ListsAll moved = std::move(all);
+  EXPECT_EQ(WhyNot(moved), "");
+  EXPECT_EQ(moved.parameters().size(), 3u);
 }
 
 TEST(Module, MayBeMoved) {

@@ -357,6 +357,44 @@ TEST(Refusals, HostCountersInDataDependentLoops) {
   EXPECT_NE(text.find("Int"), std::string::npos) << text;
 }
 
+// Looks like `while (!p)` for a thousand turns; the counter is seen in the function's frame, so the loop is run longer.
+TEST(Refusals, AStaticBoundAboveTheUnrollLimit) {
+  auto newton = [](Tensor x) {
+    for (int i = 0; i < 1000; ++i) {
+      Tensor next = (x + 2.0f / x) * 0.5f;
+      if ((next - x).abs().max() < 1e-6f) break;
+      x = next;
+    }
+    return x;
+  };
+  auto g = to_static(newton, {InputSpec({"n"})});
+  try {
+    g(tensor({1.0, 3.0}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("Declare the counter as Int"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("after 1000 turns"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("control_flow_test.cc"), std::string::npos) << e.what();
+  }
+}
+
+// A counter that never acts is no reason to refuse.
+TEST(ControlFlowCounters, AnUnusedHostCounterIsCaptured) {
+  auto f = [](Tensor x) {
+    volatile int turns = 0;
+    while (x.sum() > 1) {
+      x = x * 0.5f;
+      turns = turns + 1;
+    }
+    return x;
+  };
+  auto g = to_static(f, {InputSpec({"n"})}, {.numerics = Numerics::kExact});
+  for (double v : {0.1, 3.0, 1e4}) {
+    const Tensor x = tensor({v, v});
+    EXPECT_EQ(f(x).ToVector<float>(), g(x).ToVector<float>());
+  }
+}
+
 TEST(Refusals, WritesThatTheCallerOrAViewWouldHaveToShow) {
   std::string text = FailureOf([](Tensor x) {
     x.add_(1);

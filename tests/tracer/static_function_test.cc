@@ -6,12 +6,14 @@
 
 #include "sinter/eager/creation.h"
 #include "sinter/eager/grad_mode.h"
+#include "sinter/eager/nn/layers.h"
 #include "sinter/eager/operators.h"
 #include "sinter/eager/random.h"
 #include "sinter/graph/ops/activations.h"
 #include "sinter/graph/ops/contraction.h"
 #include "sinter/graph/ops/math.h"
 #include "sinter/graph/ops/nn.h"
+#include "sinter/tracer/difference.h"
 #include "sinter/tracer/static_function.h"
 
 namespace sinter {
@@ -54,6 +56,119 @@ TEST(StaticFunction, HostArgumentsAreInTheKey) {
   EXPECT_EQ(V(g(x, 2)), (std::vector<float>{2, 4}));
   EXPECT_EQ(g.num_entries(), 2);
   EXPECT_NE(g.explain().find("host arguments"), std::string::npos);
+}
+
+TEST(StaticFunction, HostArgumentsThatDifferAtAllAreDifferent) {
+  auto g = to_static([](const Tensor& x, double k, const std::string& a, const std::string& b) { return x * k + (a == "p" && b == "q" ? 1 : 0); },
+                     {InputSpec({"n"}, kFloat64)}, {.numerics = Numerics::kExact});
+  const Tensor x = from_vector(std::vector<double>{1.0});
+  EXPECT_EQ(g(x, 1e-7, "", "").ToVector<double>(), std::vector<double>{1e-7});
+  EXPECT_EQ(g(x, 2e-7, "", "").ToVector<double>(), std::vector<double>{2e-7});
+  EXPECT_EQ(g(x, 1.0, "p", "q").ToVector<double>(), std::vector<double>{2});
+  EXPECT_EQ(g(x, 1.0, "p\";\"q", "").ToVector<double>(), std::vector<double>{1});
+  EXPECT_EQ(g(x, 1.0, "p", "\";\"q").ToVector<double>(), std::vector<double>{1});
+}
+
+struct Hidden : nn::Module {
+  nn::Linear listed{2, 2};
+  std::vector<nn::Linear> hidden;  // on the heap and not listed
+  Hidden() { hidden.emplace_back(2, 2); }
+  SINTER_MODULE(listed)
+  Tensor forward(const Tensor& x) { return hidden[0](listed(x)); }
+};
+
+TEST(StaticFunction, AModuleThatComputesWithAnUnlistedParameterIsAnError) {
+  Hidden m;
+  auto g = to_static(m, {InputSpec({"n", 2})});
+  try {
+    g(ones({1, 2}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("add the member that holds it to SINTER_MODULE"), std::string::npos) << e.what();
+  }
+}
+
+std::string WhyRefused(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+float threshold = 1;
+
+TEST(Verify, AFrozenHostValueThatChangesIsFound) {
+  auto f = [](const Tensor& x) { return x * threshold; };
+  const Tensor x = tensor({3.0});
+  for (VerifyMode v : {VerifyMode::kOff, VerifyMode::kFirstCall, VerifyMode::kAlways}) {
+    threshold = 1;
+    auto g = to_static(f, {InputSpec({1})}, {.numerics = Numerics::kExact, .verify = v});
+    EXPECT_EQ(V(g(x)), (std::vector<float>{3}));
+    threshold = 2;
+    const std::string why = WhyRefused([&] { g(x); });
+    EXPECT_EQ(why.find("verify: result 0") != std::string::npos, v == VerifyMode::kAlways) << why;
+  }
+}
+
+// One path of 256 differs: no test of the capture takes it, the comparison of that very call does.
+TEST(Verify, APathThatNoTestTookIsFound) {
+  auto needle = [](const Tensor& x) {
+    int taken = 0;
+    Tensor y = x;
+    for (int i = 0; i < 8; ++i)
+      if (x[i] > 0) {
+        y = y * 2;
+        taken |= 1 << i;
+      }
+    return taken == 0xb5 ? y + 1 : y;
+  };
+  auto g = to_static(needle, {InputSpec({8})}, {.numerics = Numerics::kExact, .verify = VerifyMode::kAlways});
+  int found = 0;
+  for (int w = 0; w < 256; ++w) {
+    std::vector<float> v;
+    for (int i = 0; i < 8; ++i) v.push_back(w >> i & 1 ? 1.0f : -1.0f);
+    const Tensor x = from_vector(v);
+    std::vector<float> got;
+    const std::string why = WhyRefused([&] { got = V(g(x)); });
+    if (why.empty()) {
+      EXPECT_EQ(got, V(needle(x))) << w;
+    }
+    found += !why.empty();
+  }
+  EXPECT_LE(found, 1);
+}
+
+TEST(Verify, StateStaysAsItWas) {
+  Buffer count(tensor({0.0}));
+  Parameter w(tensor({2.0}));
+  threshold = 1;
+  auto step = [&](const Tensor& x) {
+    (w * x).sum().backward();
+    count = count + threshold;
+    return x + count;
+  };
+  auto g = to_static(step, {InputSpec({1})}, {.numerics = Numerics::kExact, .verify = VerifyMode::kAlways});
+  const Tensor x = tensor({3.0});
+  EXPECT_EQ(V(g(x)), (std::vector<float>{4}));
+  EXPECT_EQ(V(g(x)), (std::vector<float>{5}));
+  EXPECT_EQ(V(count), (std::vector<float>{2}));
+  EXPECT_EQ(V(w.grad()), (std::vector<float>{6}));
+  threshold = 5;
+  EXPECT_NE(WhyRefused([&] { g(x); }), "");
+  EXPECT_EQ(V(count), (std::vector<float>{2}));
+  EXPECT_EQ(V(w.grad()), (std::vector<float>{6}));
+}
+
+TEST(DifferenceOf, NoInfinityHidesADifference) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor a = from_vector(std::vector<float>{inf, 1}), b = from_vector(std::vector<float>{inf, 2});
+  EXPECT_EQ(DifferenceOf(a, a, Numerics::kDefault), "");
+  EXPECT_NE(DifferenceOf(a, b, Numerics::kDefault), "");
+  EXPECT_NE(DifferenceOf(b, from_vector(std::vector<float>{1, 2}), Numerics::kDefault), "");
+  const int64_t big = int64_t{1} << 60;
+  EXPECT_NE(DifferenceOf(from_vector(std::vector<int64_t>{big}), from_vector(std::vector<int64_t>{big + 1}), Numerics::kDefault), "");
 }
 
 TEST(StaticFunction, StateIsReadByReference) {
@@ -107,6 +222,39 @@ TEST(StaticFunction, ATrainingStepIsOneProgram) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(V(step(a, x)), V(g(x))) << i;
   EXPECT_EQ(V(a), V(b));
   EXPECT_FALSE(b.grad().defined());
+  EXPECT_EQ(g.num_entries(), 1);
+}
+
+// Whether a gradient is there before the call is part of the key; the one that is there is added to, whichever tensor it is.
+TEST(StaticFunction, GradientsAccumulateFromCallToCall) {
+  Parameter w(tensor({1.0, 2.0}));
+  auto step = [&](const Tensor& x) {
+    (w * x).sum().backward();
+    return w.grad() * 2;
+  };
+  auto g = to_static(step, {InputSpec({2})}, {.numerics = Numerics::kExact, .verify = VerifyMode::kAlways});
+  const Tensor x = tensor({3.0, 4.0});
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(V(g(x)), (std::vector<float>{6, 8}));
+    EXPECT_EQ(V(g(x)), (std::vector<float>{12, 16}));
+    EXPECT_EQ(V(g(x)), (std::vector<float>{18, 24}));
+    EXPECT_EQ(V(w.grad()), (std::vector<float>{9, 12}));
+    w.clear_grad();
+  }
+  EXPECT_EQ(g.num_entries(), 2);
+}
+
+TEST(StaticFunction, AGradientClearedInTheFunctionIsCleared) {
+  Parameter w(tensor({1.0}));
+  auto g = to_static([&](const Tensor& x) {
+    w.clear_grad();
+    return x * w;
+  }, {InputSpec({1})}, {.numerics = Numerics::kExact});
+  NoGradGuard no_grad;
+  g(tensor({3.0}));
+  w.set_grad(tensor({7.0}));
+  g(tensor({3.0}));
+  EXPECT_FALSE(w.grad().defined());
   EXPECT_EQ(g.num_entries(), 1);
 }
 
