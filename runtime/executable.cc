@@ -172,21 +172,21 @@ const Executable::ShapePlan& Executable::PlanFor(const DimEnv& env, std::unique_
 
 void Executable::Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const { Run(Bind(inputs), inputs, outputs); }
 
-void Executable::Run(const DimEnv& env, std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
+void Executable::Run(const DimEnv& env, std::span<const TensorView> inputs, std::span<const TensorView> outputs, int64_t verified_turns) const {
   std::unique_ptr<ShapePlan> owned;
-  RunSteps(PlanFor(env, owned), inputs, outputs, nullptr);
+  RunSteps(PlanFor(env, owned), inputs, outputs, verified_turns, nullptr);
 }
 
 std::vector<StepProfile> Executable::Profile(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
   std::unique_ptr<ShapePlan> owned;
   std::vector<StepProfile> profile;
   for (const PlanStep& s : plan_.steps) profile.push_back({s.name, s.location, 0});
-  RunSteps(PlanFor(Bind(inputs), owned), inputs, outputs, &profile);
+  RunSteps(PlanFor(Bind(inputs), owned), inputs, outputs, 0, &profile);
   return profile;
 }
 
 void Executable::RunSteps(const ShapePlan& shape, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                          std::vector<StepProfile>* profile) const {
+                          int64_t verified_turns, std::vector<StepProfile>* profile) const {
   // A context from the spare slot, the pool, or new; returned on every way out.
   struct Borrow {
     const Executable& e;
@@ -293,9 +293,9 @@ void Executable::RunSteps(const ShapePlan& shape, std::span<const TensorView> in
       case PlanStep::Kind::kCountTurn:
         if (!from_back) c.turns[i] = 0;
         from_back = false;
-        if (++c.turns[i] > step.trip_limit && step.trip_limit > 0)
+        if (++c.turns[i] > std::max(step.trip_limit, verified_turns) && step.trip_limit > 0)
           throw TripLimit(ErrorCode::kFailedPrecondition,
-                      StrCat("the loop at ", step.location, " passed its ", step.trip_limit,
+                      StrCat("the loop at ", step.location, " passed its ", std::max(step.trip_limit, verified_turns),
                              " verified turns; what it does beyond was never compared with the function. Load with LoadOptions.unverified_trips = kAllow to accept that"));
         break;
     }

@@ -108,8 +108,8 @@ class Executable {
   /// Runs. Inputs may have any strides (copied if not in the plan's layout); outputs must be dense in the layout of OutputOrder.
   /// An output may share memory with an input only if they are the same state, of one layout; it is then written last.
   void Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const;
-  /// The same with a known assignment.
-  void Run(const DimEnv& env, std::span<const TensorView> inputs, std::span<const TensorView> outputs) const;
+  /// The same with a known assignment. `verified_turns`: loops may run that often, or as often as their step says.
+  void Run(const DimEnv& env, std::span<const TensorView> inputs, std::span<const TensorView> outputs, int64_t verified_turns = 0) const;
   /// Runs once on one thread and times each step.
   std::vector<StepProfile> Profile(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const;
 
@@ -123,7 +123,7 @@ class Executable {
   const ShapePlan& PlanFor(const DimEnv& env, std::unique_ptr<ShapePlan>& owned) const;
   std::unique_ptr<ShapePlan> MakeShapePlan(const DimEnv& env) const;
   void RunSteps(const ShapePlan& shape, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                std::vector<StepProfile>* profile) const;
+                int64_t verified_turns, std::vector<StepProfile>* profile) const;
 
   Plan plan_;
   std::vector<Dim> symbols_;

@@ -33,6 +33,11 @@ class CaptureRun final : public Recorder, public GuardSink {
  public:
   CaptureRun(CaptureSession& session, const Path& path) : s_(session), path_(path) {}
 
+  /// Segments go to `see` and are not kept; when it says no the rest of the run is drained.
+  void Stream(FunctionRef<bool(const Segment&)> see, size_t lines_from) {
+    see_ = see;
+    lines_from_ = lines_from;
+  }
   /// Keeps what the function's variables hold at these decisions.
   void Watch(const std::vector<size_t>& decisions) { watched_ = decisions; }
   const std::vector<HostState>& watched_states() const { return states_; }
@@ -64,7 +69,7 @@ class CaptureRun final : public Recorder, public GuardSink {
       deps = Union(deps, DepsOf(*in));
     }
     t.types.assign(types.begin(), types.end());
-    if (!drained_) t.stack = CaptureCallStack(1);
+    if (!drained_ && closed_ >= lines_from_) t.stack = CaptureCallStack(1);
     std::vector<ImplPtr> out;
     for (size_t i = 0; i < types.size(); ++i) {
       out.push_back(NewSymbolic({Ref::kLocal, static_cast<uint32_t>(ops_.size()), static_cast<uint32_t>(i)}, types[i]));
@@ -83,7 +88,7 @@ class CaptureRun final : public Recorder, public GuardSink {
   bool Decide(TensorImpl& predicate) override {
     CheckFault();
     if (drained_) return DrainedAnswer();
-    if (std::find(watched_.begin(), watched_.end(), segments_.size()) != watched_.end()) states_.push_back(CaptureHostState(fiber_->top()));
+    if (std::find(watched_.begin(), watched_.end(), closed_) != watched_.end()) states_.push_back(CaptureHostState(fiber_->top()));
     Segment s;
     s.kind = Segment::kBranch;
     s.predicate = RefOf(predicate);
@@ -91,11 +96,11 @@ class CaptureRun final : public Recorder, public GuardSink {
     s.key = "branch";
     for (void* a : s.stack) StrAppend(&s.key, " ", reinterpret_cast<uintptr_t>(a));
     Close(s);
-    if (segments_.size() > path_.size()) {
+    if (drained_ || closed_ > path_.size()) {
       drained_ = true;
       return DrainedAnswer();
     }
-    return path_[segments_.size() - 1];
+    return path_[closed_ - 1];
   }
 
   void HostRead(TensorImpl& t, std::string_view what) override {
@@ -238,7 +243,7 @@ class CaptureRun final : public Recorder, public GuardSink {
       throw;
     } catch (...) {
       if (drained_) return;
-      if (segments_.empty()) throw;  // before any decision: simply an error
+      if (closed_ == 0) throw;  // before any decision: simply an error
       Segment s;
       s.kind = Segment::kThrow;
       s.exception = std::current_exception();
@@ -250,7 +255,7 @@ class CaptureRun final : public Recorder, public GuardSink {
       } catch (...) {
       }
       s.ops = std::move(ops_);
-      segments_.push_back(std::move(s));
+      Emit(std::move(s));
       return;
     }
     if (drained_) return;
@@ -284,7 +289,29 @@ class CaptureRun final : public Recorder, public GuardSink {
     }
     s_.final_grads_ = std::move(grads);
     s.ops = std::move(ops_);
-    segments_.push_back(std::move(s));
+    Emit(std::move(s));
+  }
+
+  void Emit(Segment&& s) {
+    ++closed_;
+    if (!see_) {
+      segments_.push_back(std::move(s));
+      return;
+    }
+    if (!(*see_)(s)) drained_ = true;
+    ForgetDeadValues();
+  }
+
+  // Values that no handle has any more; the others are kept so that no new one gets their address.
+  void ForgetDeadValues() {
+    std::erase_if(keep_, [&](const ImplPtr& t) {
+      if (!t->unique()) return false;
+      mine_.erase(t.get());
+      deps_.erase(t.get());
+      root_.erase(t.get());
+      arguments_.erase(t.get());
+      return true;
+    });
   }
 
   // Ends a segment at a decision: every live symbolic value becomes a parameter of what follows.
@@ -348,7 +375,7 @@ class CaptureRun final : public Recorder, public GuardSink {
       v.index = static_cast<uint32_t>(i);
       v.epoch = epoch_;
     }
-    segments_.push_back(std::move(s));
+    Emit(std::move(s));
   }
 
   bool Stale(const TensorImpl& t) const {
@@ -445,6 +472,9 @@ class CaptureRun final : public Recorder, public GuardSink {
   const Path& path_;
   Fiber* fiber_ = nullptr;
   std::vector<Segment> segments_;
+  size_t closed_ = 0;  // segments so far
+  size_t lines_from_ = 0;
+  std::optional<FunctionRef<bool(const Segment&)>> see_;
   std::vector<TraceOp> ops_;
   uint64_t epoch_ = 1;
   std::map<int, ImplPtr> current_;          // written cells
@@ -493,6 +523,12 @@ ImplPtr CaptureSession::GradBefore(TensorImpl& cell) {
     }
   }
   return it->second;
+}
+
+void CaptureSession::Follow(const Path& path, size_t lines_from, FunctionRef<bool(const Segment&)> see) {
+  CaptureRun run(*this, path);
+  run.Stream(see, lines_from);
+  run.Execute();
 }
 
 std::optional<std::string> CaptureSession::HostChange(const Path& path, const std::vector<size_t>& decisions) {

@@ -43,6 +43,7 @@ class CaptureSession final : public Subject {
       : function_(std::move(function)), arguments_(std::move(arguments)), hints_(std::move(hints)) {}
 
   std::vector<Segment> Run(const Path& path) override;
+  void Follow(const Path& path, size_t lines_from, FunctionRef<bool(const Segment&)> see) override;
   std::optional<std::string> HostChange(const Path& path, const std::vector<size_t>& decisions) override;
 
   const std::vector<External>& externals() const { return externals_; }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "sinter/graph/call_stack.h"
@@ -190,29 +193,9 @@ class Learner {
     return true;
   }
 
-  // Decisions that lead from a block out of the function, as few as possible; a long walk where none are known.
-  Path WayOut(int b) {
-    std::vector<int> from(automaton_.blocks.size(), -2);
-    std::vector<bool> bit(automaton_.blocks.size());
-    std::vector<int> queue = {b};
-    from[static_cast<size_t>(b)] = -1;
-    for (size_t i = 0; i < queue.size(); ++i) {
-      const int q = queue[i];
-      if (At(q).arrival.kind != Segment::kBranch) {
-        Path path;
-        for (int x = q; from[static_cast<size_t>(x)] >= 0; x = from[static_cast<size_t>(x)]) path.push_back(bit[static_cast<size_t>(x)]);
-        std::reverse(path.begin(), path.end());
-        return path;
-      }
-      for (int a : {0, 1}) {
-        const int t = At(q).target[a];
-        if (from[static_cast<size_t>(t)] != -2) continue;
-        from[static_cast<size_t>(t)] = q;
-        bit[static_cast<size_t>(t)] = a != 0;
-        queue.push_back(t);
-      }
-    }
-    // What looks like an endless loop may be one that a host variable ends: enough turns will show it.
+  // What looks like an endless loop may be one that a host variable ends: enough turns will show it.
+  Path WayOutOrOn(int b) const {
+    if (std::optional<Path> out = WayOut(automaton_, b)) return *out;
     Path path;
     uint64_t random = 1;
     for (int i = 0; i < 4 * options_.turns; ++i) {
@@ -271,7 +254,7 @@ class Learner {
           Path tour = Tour(q, taken, 4096);
           int end = q;
           for (bool s : tour) end = At(end).target[s];
-          if (Test(Join(Join(p, tour), WayOut(end)))) return true;
+          if (Test(Join(Join(p, tour), WayOutOrOn(end)))) return true;
           if (taken.size() == before) break;
         }
       }
@@ -282,44 +265,36 @@ class Learner {
         for (int b : {0, 1}) {
           const int t = At(u).target[a];
           if (At(t).arrival.kind != Segment::kBranch) continue;
-          if (Test(Join(Join(At(u).access, {a != 0, b != 0}), WayOut(At(t).target[b])))) return true;
+          if (Test(Join(Join(At(u).access, {a != 0, b != 0}), WayOutOrOn(At(t).target[b])))) return true;
         }
     }
     return PumpLoops();
   }
 
-  // The shortest cycle through each edge that closes one, run many times, then every way out of it.
+  // Each loop run many times, then every way out of it.
   bool PumpLoops() {
-    const int n = static_cast<int>(automaton_.blocks.size());
-    for (int q = 0; q < n; ++q) {
-      if (At(q).arrival.kind != Segment::kBranch) continue;
-      for (int a : {0, 1}) {
-        std::optional<Path> back = Between(At(q).target[a], q);
-        if (!back) continue;
-        Path cycle = {a != 0};
-        cycle.insert(cycle.end(), back->begin(), back->end());
-        const size_t prefix = At(q).access.size();
-        auto turns_of = [&](int n) {
-          Path w = At(q).access;
-          for (int k = 0; k < n; ++k) w.insert(w.end(), cycle.begin(), cycle.end());
-          return w;
-        };
-        // In the steady state only a counter of the function's own changes from turn to turn. It may never act; a longer run tells.
-        std::vector<size_t> steady;
-        for (size_t k = 3; k < 7; ++k) steady.push_back(prefix + k * cycle.size());
-        const std::optional<std::string> counter = subject_.HostChange(turns_of(8), steady);
-        Path w = turns_of(counter ? std::max(options_.turns, options_.counted_turns) : options_.turns);
-        // Leave at each decision of the cycle.
-        int b = q;
-        for (bool step : cycle) {
-          Path exit = w;
-          exit.push_back(!step);
-          const Path word = Join(exit, WayOut(At(b).target[!step]));
-          CheckTurns(word, q, cycle.size(), counter);
-          if (Test(word)) return true;
-          w.push_back(step);
-          b = At(b).target[step];
-        }
+    for (const auto& [q, cycle] : CyclesOf(automaton_)) {
+      const size_t prefix = At(q).access.size();
+      auto turns_of = [&](int n) {
+        Path w = At(q).access;
+        for (int k = 0; k < n; ++k) w.insert(w.end(), cycle.begin(), cycle.end());
+        return w;
+      };
+      // In the steady state only a counter of the function's own changes from turn to turn. It may never act; a longer run tells.
+      std::vector<size_t> steady;
+      for (size_t k = 3; k < 7; ++k) steady.push_back(prefix + k * cycle.size());
+      const std::optional<std::string> counter = subject_.HostChange(turns_of(8), steady);
+      Path w = turns_of(counter ? std::max(options_.turns, options_.counted_turns) : options_.turns);
+      // Leave at each decision of the cycle.
+      int b = q;
+      for (bool step : cycle) {
+        Path exit = w;
+        exit.push_back(!step);
+        const Path word = Join(exit, WayOutOrOn(At(b).target[!step]));
+        CheckTurns(word, q, cycle.size(), counter);
+        if (Test(word)) return true;
+        w.push_back(step);
+        b = At(b).target[step];
       }
     }
     return false;
@@ -338,23 +313,6 @@ class Learner {
                        counter ? StrCat(" (a value on the stack goes ", *counter, " in a turn)") : "", ", more than the ", options_.max_per_key,
                        " that may be unrolled. Declare the counter as Int, or keep it in a Tensor"))
         .WithFrames(s.stack);
-  }
-
-  std::optional<Path> Between(int from, int to) {
-    std::map<int, std::pair<int, int>> came = {{from, {-1, 0}}};
-    std::vector<int> queue = {from};
-    for (size_t i = 0; i < queue.size(); ++i) {
-      if (queue[i] == to) {
-        Path p;
-        for (int x = to; came[x].first >= 0; x = came[x].first) p.push_back(came[x].second != 0);
-        std::reverse(p.begin(), p.end());
-        return p;
-      }
-      if (At(queue[i]).arrival.kind != Segment::kBranch) continue;
-      for (int a : {0, 1})
-        if (came.emplace(At(queue[i]).target[a], std::pair(queue[i], a)).second) queue.push_back(At(queue[i]).target[a]);
-    }
-    return std::nullopt;
   }
 
   Subject& subject_;
@@ -380,6 +338,47 @@ std::string Difference(const Segment& a, const Segment& b) {
   if (a.kind != b.kind) return "one run decides where the other returns";
   if (!(a.values == b.values)) return "different values are live";
   return "the decisions are at different places";
+}
+
+void CheckLongRuns(Subject& subject, const Automaton& automaton, int64_t turns) {
+  for (const auto& [q, cycle] : CyclesOf(automaton)) {
+    const Block& head = automaton.blocks[static_cast<size_t>(q)];
+    Path word = head.access;
+    for (int64_t k = 0; k < turns; ++k) word.insert(word.end(), cycle.begin(), cycle.end());
+    int b = q;
+    for (bool step : cycle) {
+      const size_t before = word.size();
+      word.push_back(!step);
+      if (std::optional<Path> out = WayOut(automaton, automaton.blocks[static_cast<size_t>(b)].target[!step])) word.insert(word.end(), out->begin(), out->end());
+      // Segment 0 leads to the entry, segment i is what follows decision i - 1.
+      size_t i = 0;
+      std::string difference;
+      auto compare = [&](size_t lines_from) {
+        int at = automaton.entry;
+        i = 0;
+        subject.Follow(word, lines_from, [&](const Segment& s) {
+          const Block& here = automaton.blocks[static_cast<size_t>(at)];
+          const Segment& want = i == 0 ? automaton.start : here.segment[word[i - 1]];
+          if (i > 0) at = here.target[word[i - 1]];
+          if (s == want) return i++, true;
+          difference = Difference(want, s);
+          return false;
+        });
+      };
+      compare(word.size() + 1);
+      if (!difference.empty()) compare(i);
+      if (!difference.empty()) {
+        const int64_t turn = (static_cast<int64_t>(i) - 1 - static_cast<int64_t>(head.access.size())) / static_cast<int64_t>(cycle.size()) + 1;
+        throw Error(ErrorCode::kFailedPrecondition,
+                    StrCat("the loop at ", UserLocation(head.arrival.stack), " was captured as one that only data ends, but the function does something else in turn ", turn,
+                           ": ", difference, ". A host variable (on the heap, or a global) counts its turns: declare it as Int, or keep it in a Tensor"))
+            .WithFrames(head.arrival.stack);
+      }
+      word.resize(before);
+      word.push_back(step);
+      b = automaton.blocks[static_cast<size_t>(b)].target[step];
+    }
+  }
 }
 
 Automaton Learn(Subject& subject, const LearnerOptions& options) { return Learner(subject, options).Run(); }

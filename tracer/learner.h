@@ -1,31 +1,10 @@
 #pragma once
 
-#include <map>
-#include <memory>
-#include <vector>
-
-#include "sinter/tracer/trace.h"
+#include "sinter/tracer/automaton.h"
 
 /// Learns the finite automaton behind a function from re-executions: which arrivals are the same place of the program. Call stacks
 /// are hints; every claim is compared with real runs, and a difference splits what was taken for one.
 namespace sinter::tracer {
-
-struct Block {
-  std::string key;
-  Path access;          ///< decisions that lead here
-  /// By decision (false, true): the segment that follows and where it arrives. Only of kBranch.
-  Segment segment[2];
-  int target[2] = {-1, -1};
-  Segment arrival;      ///< the segment by which it was found
-};
-
-struct Automaton {
-  Segment start;        ///< from the entry
-  int entry = 0;        ///< block that it arrives at
-  std::vector<Block> blocks;
-  int runs = 0;
-  int64_t verified_turns = 0;  ///< of every loop
-};
 
 struct LearnerOptions {
   int max_blocks = 400;
@@ -37,5 +16,8 @@ struct LearnerOptions {
 
 /// Throws Error where the function can't be captured soundly, naming the line.
 Automaton Learn(Subject& subject, const LearnerOptions& options);
+
+/// Runs every loop of what was learned for `turns` turns and compares; Error where the function does something else.
+void CheckLongRuns(Subject& subject, const Automaton& automaton, int64_t turns);
 
 }  // namespace sinter::tracer

@@ -4,7 +4,7 @@
 
 namespace sinter::tracer {
 
-std::vector<ImplPtr> RunExecutable(const Executable& executable, std::span<TensorImpl* const> inputs) {
+std::vector<ImplPtr> RunExecutable(const Executable& executable, std::span<TensorImpl* const> inputs, int64_t verified_turns) {
   absl::InlinedVector<TensorView, 16> in, out;
   for (TensorImpl* t : inputs) in.push_back({t->data(), t->dtype, t->shape, t->strides});
   const DimEnv env = executable.Bind(in);
@@ -16,7 +16,7 @@ std::vector<ImplPtr> RunExecutable(const Executable& executable, std::span<Tenso
     TensorImpl& t = *results.back();
     out.push_back({t.data(), t.dtype, t.shape, t.strides});
   }
-  executable.Run(env, in, out);
+  executable.Run(env, in, out, verified_turns);
   return results;
 }
 

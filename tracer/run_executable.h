@@ -8,7 +8,7 @@
 
 namespace sinter::tracer {
 
-/// Runs on tensors; outputs are new tensors in the program's layouts.
-std::vector<ImplPtr> RunExecutable(const Executable& executable, std::span<TensorImpl* const> inputs);
+/// Runs on tensors; outputs are new tensors in the program's layouts. `verified_turns`: as in Executable::Run.
+std::vector<ImplPtr> RunExecutable(const Executable& executable, std::span<TensorImpl* const> inputs, int64_t verified_turns = 0);
 
 }  // namespace sinter::tracer

@@ -29,9 +29,9 @@ std::string TypesText(const std::vector<TensorType>& types) {
 }
 
 // A capture on a fresh session, started over while it finds cells that it writes.
-Automaton LearnFunction(CaptureSession& session, int turns) {
-  LearnerOptions options;
-  options.turns = turns;
+Automaton LearnFunction(CaptureSession& session) {
+  EnableGradGuard grad;  // what the function switches off itself stays off
+  const LearnerOptions options;
   for (int attempt = 0; attempt < 256; ++attempt) {
     try {
       Automaton a = Learn(session, options);
@@ -47,6 +47,26 @@ Automaton LearnFunction(CaptureSession& session, int turns) {
     }
   }
   throw Error(ErrorCode::kResourceExhausted, "capture: the function writes more and more state");
+}
+
+// The graph of what was learned, its values named as by an earlier capture.
+std::unique_ptr<Graph> GraphLike(const Entry& entry, const Automaton& automaton, const CaptureSession& session) {
+  std::vector<std::string> arguments, cells;
+  for (size_t i = 0; i < entry.types.size(); ++i) arguments.push_back(entry.graph->body.params[i]->name);
+  for (const StateSlot& s : entry.graph->states) cells.push_back(s.name);
+  return BuildGraph(automaton, session, entry.graph->name, arguments, cells);
+}
+
+// Whether a second capture gave the program of the first: the same graph over the same cells.
+bool SameFunction(const Entry& entry, const Automaton& automaton, const CaptureSession& session) {
+  if (session.externals().size() != entry.externals.size()) return false;
+  for (size_t i = 0; i < entry.externals.size(); ++i) {
+    const External &a = entry.externals[i], &b = session.externals()[i];
+    if (a.owner != b.owner || (!a.owner && a.cell != b.cell)) return false;
+  }
+  const std::unique_ptr<Graph> now = GraphLike(entry, automaton, session);
+  now->numerics = entry.graph->numerics;
+  return Print(*now) == Print(*entry.graph);
 }
 
 }  // namespace
@@ -153,15 +173,11 @@ std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, co
   return nullptr;
 }
 
-std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat, int turns) {
+std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat) {
   const auto start = std::chrono::steady_clock::now();
   auto entry = std::make_shared<Entry>();
   CaptureSession session(flat, types, hints);
-  Automaton automaton;
-  {
-    EnableGradGuard grad;  // what the function switches off itself stays off
-    automaton = LearnFunction(session, turns);
-  }
+  const Automaton automaton = LearnFunction(session);
   entry->host_key = host_key;
   entry->types = types;
   entry->flags = session.flags();
@@ -206,7 +222,7 @@ std::shared_ptr<Entry> StaticCore::Prepare(const std::vector<Tensor>& arguments,
   if (auto e = Find(types, host_key, &miss)) return e;
   std::lock_guard capture(capture_mutex_);
   if (auto e = Find(types, host_key, &miss)) return e;
-  std::shared_ptr<Entry> e = Capture(std::move(types), hints, host_key, flat, 64);
+  std::shared_ptr<Entry> e = Capture(std::move(types), hints, host_key, flat);
   std::lock_guard lock(mutex_);
   log_.push_back(StrCat("compiled entry ", entries_.size(), ": ", miss));
   if (static_cast<int>(entries_.size()) >= options_.max_entries) {
@@ -226,7 +242,7 @@ std::shared_ptr<Entry> StaticCore::PrepareFromSpecs(size_t num_arguments, const 
   std::string miss;
   std::lock_guard capture(capture_mutex_);
   if (auto e = Find(types, "", &miss)) return e;
-  std::shared_ptr<Entry> e = Capture(std::move(types), DimEnv(), "", flat, 64);
+  std::shared_ptr<Entry> e = Capture(std::move(types), DimEnv(), "", flat);
   std::lock_guard lock(mutex_);
   log_.push_back(StrCat("compiled entry ", entries_.size(), ": asked for"));
   entries_.push_back(e);
@@ -272,18 +288,35 @@ std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const
       last_ = e;
       return results;
     } catch (const TripLimit&) {
-      // A loop went beyond the turns that were compared with the function: compare more, then run again. Nothing was committed.
-      DimEnv hints;
-      std::vector<TensorType> types = TypesFor(arguments, hints);
-      std::lock_guard capture(capture_mutex_);
-      std::shared_ptr<Entry> longer = Capture(std::move(types), hints, host_key, flat, static_cast<int>(e->verified_turns) * 16);
-      std::lock_guard lock(mutex_);
-      log_.push_back(StrCat("a loop ran more than ", e->verified_turns, " turns: verified up to ", longer->verified_turns));
-      auto at = std::find(entries_.begin(), entries_.end(), e);
-      if (at != entries_.end()) *at = longer;
-      e = longer;
+      // Nothing was committed: compare more, then run again.
+      e = VerifyMoreTurns(e, arguments, flat);
     }
   }
+}
+
+std::shared_ptr<Entry> StaticCore::VerifyMoreTurns(const std::shared_ptr<Entry>& entry, const std::vector<Tensor>& arguments, const FlatFunction& flat) {
+  DimEnv hints;
+  std::vector<TensorType> types = TypesFor(arguments, hints);
+  const int64_t before = entry->verified_turns;
+  std::lock_guard capture(capture_mutex_);
+  if (entry->verified_turns > before) return entry;  // another thread did it
+  CaptureSession session(flat, types, hints);
+  const Automaton automaton = LearnFunction(session);
+  if (!SameFunction(*entry, automaton, session)) {
+    std::shared_ptr<Entry> now = Capture(std::move(types), hints, entry->host_key, flat);
+    std::lock_guard lock(mutex_);
+    log_.push_back("the function changed since it was captured (a host value that it reads): captured again");
+    if (auto at = std::find(entries_.begin(), entries_.end(), entry); at != entries_.end()) *at = now;
+    return now;
+  }
+  {
+    EnableGradGuard grad;
+    CheckLongRuns(session, automaton, before * 8);
+  }
+  entry->verified_turns = before * 8;
+  std::lock_guard lock(mutex_);
+  log_.push_back(StrCat("a loop ran more than ", before, " turns: compared with the function up to ", before * 8));
+  return entry;
 }
 
 std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments, const FlatFunction* verify) {
@@ -297,7 +330,7 @@ std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, c
     if (e.owner) old_grads.emplace_back(inputs.back());
   }
   for (const TensorImpl* t : inputs) wants |= t->requires_grad;
-  std::vector<ImplPtr> outputs = RunExecutable(*entry.executable, inputs);
+  std::vector<ImplPtr> outputs = RunExecutable(*entry.executable, inputs, entry.verified_turns);
   if (verify) VerifyAgainstEager(entry, *verify, arguments, outputs);
 
   // From here on nothing throws: results, then state, then gradients are put in place.

@@ -55,7 +55,7 @@ struct Entry {
   std::vector<std::string> pinned;
   std::vector<FinalGrad> final_grads;
   int num_results = 0;
-  int64_t verified_turns = 0;
+  std::atomic<int64_t> verified_turns{0};                       ///< of every loop, compared with the function
   int runs = 0;                                                 ///< of the function, to capture it
   double capture_seconds = 0, compile_seconds = 0;
   std::atomic<uint64_t> last_used{0};
@@ -88,7 +88,10 @@ class StaticCore {
   /// The entry of the last call if it serves these arguments as well; cheap.
   std::shared_ptr<Entry> Again(const std::vector<Tensor>& arguments, const std::string& host_key) const;
   std::shared_ptr<Entry> Find(const std::vector<TensorType>& types, const std::string& host_key, std::string* miss) const;
-  std::shared_ptr<Entry> Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat, int turns);
+  std::shared_ptr<Entry> Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat);
+  /// Compares the loops of a program with the function for more turns than before, and lets them run that far. Returns the entry to go on
+  /// with: another one where the function is not what it was when it was captured.
+  std::shared_ptr<Entry> VerifyMoreTurns(const std::shared_ptr<Entry>& entry, const std::vector<Tensor>& arguments, const FlatFunction& flat);
   /// `verify`: the function to compare with, or null.
   std::vector<Tensor> RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments, const FlatFunction* verify);
   std::string NameOf(const External& e, size_t index) const;

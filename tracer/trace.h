@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sinter/graph/op.h"
+#include "sinter/runtime/function_ref.h"
 
 /// What one run of a captured function leaves behind: closed pieces of straight-line code between its decisions.
 ///
@@ -64,6 +65,9 @@ class Subject {
   virtual ~Subject() = default;
   /// Runs with these decisions and returns the segments met, path.size() + 1 of them or fewer if the function ends earlier.
   virtual std::vector<Segment> Run(const Path& path) = 0;
+  /// The same for very long runs: nothing is kept, each segment is shown to `see` as it ends, until that says no. Operations have their
+  /// lines from segment `lines_from` on.
+  virtual void Follow(const Path& path, size_t lines_from, FunctionRef<bool(const Segment&)> see) = 0;
   /// Runs with these decisions and compares what the function's own variables hold at the decisions of these numbers: a value that
   /// changes from each to the next, for a message. Nothing if none does, or if it can't be seen here.
   virtual std::optional<std::string> HostChange(const Path& path, const std::vector<size_t>& decisions) = 0;

@@ -6,6 +6,7 @@
 
 #include "sinter/eager/creation.h"
 #include "sinter/eager/grad_mode.h"
+#include "sinter/graph/ops/control_flow.h"
 #include "sinter/graph/strings.h"
 #include "sinter/serialize/format/graph_file.h"
 
@@ -39,12 +40,21 @@ std::string InfoText(const Graph& g, const SaveOptions& options) {
   return info.dump(2) + "\n";
 }
 
+// Loops may have been compared with the function for more turns since the capture.
+void SetVerifiedTurns(Block& block, int64_t turns) {
+  for (const auto& n : block.nodes) {
+    if (n->op == &DefOf<ops::While>()) n->attrs = MakeAttrs(ops::While::Attrs{turns});
+    for (const auto& r : n->regions) SetVerifiedTurns(*r, turns);
+  }
+}
+
 }  // namespace
 
 void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOptions& options) {
   format::ProgramFile program;
   program.entries.push_back(entry.graph->Clone());
   Graph& g = *program.entries[0];
+  SetVerifiedTurns(g.body, entry.verified_turns);
   // Weights by the names of the states; row-major copies.
   std::vector<Tensor> keep;
   std::vector<format::NamedTensor> weights;

@@ -444,6 +444,41 @@ TEST(Refusals, ResultsOfDifferentRank) {
   EXPECT_NE(text.find("differ by path"), std::string::npos) << text;
 }
 
+TEST(TripGuard, VeryLongRunsToo) {
+  auto f = [](Tensor x) {
+    while (x.sum() < 20000) x = x + 1;
+    return x;
+  };
+  auto g = to_static(f, {InputSpec({1})}, {.numerics = Numerics::kExact});
+  EXPECT_EQ(g(zeros({1})).ToVector<float>(), f(zeros({1})).ToVector<float>());
+}
+
+// A counter that no frame shows: what the capture believed is found wrong when a run gets there, and nothing is committed.
+TEST(TripGuard, ACounterOnTheHeapIsFoundWhenItActs) {
+  Buffer total(tensor({0.0}));
+  auto f = [&](const Tensor& x) {
+    auto turns = std::make_unique<int>(0);
+    Tensor y = x;
+    while (y.sum() < 1000) {
+      y = y + 1;
+      if (++*turns == 200) y = y + 5;
+    }
+    total = total + y;
+    return y;
+  };
+  auto g = to_static(f, {InputSpec({1})}, {.numerics = Numerics::kExact});
+  std::string why;
+  std::vector<float> got;
+  try {
+    got = g(zeros({1})).ToVector<float>();
+  } catch (const Error& e) {
+    why = e.what();
+  }
+  // Where the counter is kept in a register it is seen, and refused, at the capture.
+  EXPECT_TRUE(why.find("in turn 200") != std::string::npos || why.find("after 200 turns") != std::string::npos) << why;
+  EXPECT_EQ(total.ToVector<float>(), (std::vector<float>{0}));
+}
+
 TEST(TripGuard, LongerRunsAreVerifiedThenDone) {
   auto f = [](Tensor x) {
     while (x.sum() < 1000) x = x + 1;
