@@ -132,7 +132,7 @@ class Planner {
     s.structured = k->run;
     if (const Claim* claim = FindClaim(n, graph_.numerics)) {
       s.structured = claim->run;
-      if (report_) report_->claims.push_back(StrCat(n.op->name, " by ", claim->library));
+      if (report_) report_->claims.push_back(StrCat(n.op->name, n.Location().empty() ? "" : StrCat(" at ", n.Location()), " by ", claim->library));
     }
     s.name = n.op->name;
     s.location = n.Location();

@@ -171,7 +171,8 @@ class Fuser {
   }
 
   bool Refuse(const Value* v, std::string reason) {
-    refusals_.push_back({v, std::move(reason)});
+    const std::string value = v->node == nullptr ? v->name : StrCat(v->node->op->name, v->node->Location().empty() ? "" : StrCat(" at ", v->node->Location()));
+    refusals_.push_back({value, std::move(reason)});
     return false;
   }
 

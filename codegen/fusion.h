@@ -40,7 +40,7 @@ struct FusedStep {
 
 /// Why a value did not join a group or wasn't inlined; for explain().
 struct FusionRefusal {
-  const Value* value;
+  std::string value;   ///< the op that makes it, and the user's line
   std::string reason;
 };
 

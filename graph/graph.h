@@ -70,6 +70,8 @@ struct StateSlot {
 
 /// How exactly the compiled program must equal the eager one (see docs/numerics.md).
 enum class Numerics : uint8_t { kExact = 0, kDefault = 1, kFast = 2 };
+/// "exact", "default", "fast".
+std::string_view NumericsName(Numerics n);
 
 struct GuardedCond {
   DimCond condition;

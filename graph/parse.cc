@@ -23,9 +23,14 @@ class Parser {
     Expect("graph");
     g->name = String();
     Expect("numerics");
-    const int64_t numerics = Integer();
-    if (numerics < 0 || numerics > 2) Fail("the numerics contract is 0, 1 or 2");
-    g->numerics = static_cast<Numerics>(numerics);
+    const std::string_view numerics = Word();
+    bool known = false;
+    for (Numerics n : {Numerics::kExact, Numerics::kDefault, Numerics::kFast}) {
+      if (numerics != NumericsName(n)) continue;
+      g->numerics = n;
+      known = true;
+    }
+    if (!known) Fail(StrCat("the numerics contract is exact, default or fast, not '", numerics, "'"));
     // Types may name symbols that are declared after them.
     const size_t header = at_;
     while (at_ < text_.size() && text_[at_] != '{') SkipToken();

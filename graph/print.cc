@@ -13,7 +13,7 @@ class GraphPrinter {
   explicit GraphPrinter(bool locations) : locations_(locations) {}
 
   std::string Print(const Graph& g) {
-    StrAppend(&out_, "graph ", Quoted(g.name), " numerics ", static_cast<int>(g.numerics), "(");
+    StrAppend(&out_, "graph ", Quoted(g.name), " numerics ", NumericsName(g.numerics), "(");
     for (int i = 0; i < g.num_args; ++i) {
       const Value& v = *g.body.params[i];
       StrAppend(&out_, i ? ", " : "", Name(&v), " ", Quoted(v.name), ": ", TypeToString(v.type));
@@ -80,6 +80,15 @@ class GraphPrinter {
 };
 
 }  // namespace
+
+std::string_view NumericsName(Numerics n) {
+  switch (n) {
+    case Numerics::kExact: return "exact";
+    case Numerics::kDefault: return "default";
+    case Numerics::kFast: return "fast";
+  }
+  return "unknown";
+}
 
 std::string Print(const Graph& graph, bool with_locations) { return GraphPrinter(with_locations).Print(graph); }
 

@@ -277,8 +277,12 @@ void Executable::RunSteps(const ShapePlan& shape, std::span<const TensorView> in
       }
       case PlanStep::Kind::kStructured:
         for (size_t k = 0; k < step.buffers.size(); ++k) views[k] = view(step.buffers[k]);
-        step.structured(*step.op, step.op->AttrsOrDefault(step.attrs).get(), {views, static_cast<size_t>(step.inputs)},
-                        {views + step.inputs, step.buffers.size() - static_cast<size_t>(step.inputs)});
+        try {
+          step.structured(*step.op, step.op->AttrsOrDefault(step.attrs).get(), {views, static_cast<size_t>(step.inputs)},
+                          {views + step.inputs, step.buffers.size() - static_cast<size_t>(step.inputs)});
+        } catch (const Error& e) {
+          throw Error(e.code(), StrCat(e.message(), step.location.empty() ? "" : StrCat(" (", step.name, " at ", step.location, ")")));
+        }
         break;
       case PlanStep::Kind::kCopy:
         if (c.pointers[step.buffers[0]] != c.pointers[step.buffers[1]]) CopyView(view(step.buffers[0]), view(step.buffers[1]));

@@ -88,6 +88,10 @@ class CaptureRun final : public Recorder, public GuardSink {
   bool Decide(TensorImpl& predicate) override {
     CheckFault();
     if (drained_) return DrainedAnswer();
+    const TensorType type = SymbolicTypeOf(predicate);
+    if (NumElements(type.shape) != Dim(1))
+      throw Error(ErrorCode::kInvalidArgument,
+                  StrCat("condition: a tensor as a condition must have one element, this one is ", TypeToString(type), "; say any() or all()"));
     if (std::find(watched_.begin(), watched_.end(), closed_) != watched_.end()) states_.push_back(CaptureHostState(fiber_->top()));
     Segment s;
     s.kind = Segment::kBranch;
@@ -261,6 +265,12 @@ class CaptureRun final : public Recorder, public GuardSink {
     if (drained_) return;
     CheckFault();
     Finish(results);
+    results.clear();
+    for (const auto& [h, order] : live_)
+      if (h->defined() && h->impl().symbolic && h->impl().symbolic->kind != Ref::kArgument)
+        throw Error(ErrorCode::kFailedPrecondition,
+                    StrCat("capture: a tensor made inside the captured function (", TypeToString(h->impl().symbolic->type),
+                           ") outlives its call, in a container or variable outside; return it instead"));
   }
 
   void Finish(const std::vector<Tensor>& results) {

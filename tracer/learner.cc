@@ -76,7 +76,7 @@ class Observations {
   int runs_ = 0;
 };
 
-Path Join(const Path& a, const Path& b) {
+Path Concat(const Path& a, const Path& b) {
   Path p = a;
   p.insert(p.end(), b.begin(), b.end());
   return p;
@@ -122,14 +122,14 @@ class Learner {
     for (int c : candidates)
       if (SameFuture(p, automaton_.blocks[c].access, s.key)) return c;
     if (static_cast<int>(candidates.size()) >= options_.max_per_key) {
-      std::string detail = candidates.empty() ? "" : Difference(s, automaton_.blocks[candidates.back()].arrival);
+      const Segment& last = automaton_.blocks[static_cast<size_t>(candidates.back())].arrival;
+      const std::string detail = s.ops == last.ops ? "" : Difference(s, last);
       throw Error(ErrorCode::kFailedPrecondition,
                   StrCat("capture: a plain host variable changes in the data-dependent loop at ", UserLocation(s.stack), " (", options_.max_per_key,
                          " variants of one decision so far). Declare it as Int or keep it in a Tensor", detail.empty() ? "" : "; " + detail))
           .WithFrames(s.stack);
     }
-    if (static_cast<int>(automaton_.blocks.size()) >= options_.max_blocks)
-      throw Error(ErrorCode::kResourceExhausted, StrCat("capture: more than ", options_.max_blocks, " places where the function decides")).WithFrames(s.stack);
+    if (static_cast<int>(automaton_.blocks.size()) >= options_.max_blocks) FailTooMany(s);
     Block b;
     b.key = s.key;
     b.access = p;
@@ -139,11 +139,32 @@ class Learner {
     return candidates.back();
   }
 
+  [[noreturn]] void FailTooMany(const Segment& s) {
+    // One place of the program with ever other live values: something grows.
+    const Segment* first = nullptr;
+    int here = 0;
+    for (const Block& b : automaton_.blocks) {
+      if (b.arrival.kind != Segment::kBranch || b.arrival.stack != s.stack) continue;
+      ++here;
+      if (first == nullptr) first = &b.arrival;
+    }
+    if (here <= options_.max_per_key)
+      throw Error(ErrorCode::kResourceExhausted, StrCat("capture: more than ", options_.max_blocks, " places where the function decides")).WithFrames(s.stack);
+    auto live = [](const Segment& x) {
+      return StrCat(x.types.size(), " tensors (", Join(std::span(x.types).first(std::min<size_t>(x.types.size(), 4)), ", ", [](std::string* out, const TensorType& t) { StrAppend(out, TypeToString(t)); }),
+                    x.types.size() > 4 ? ", ..." : "", ")");
+    };
+    throw Error(ErrorCode::kFailedPrecondition,
+                StrCat("capture: what is live at the decision at ", UserLocation(s.stack), " grows from turn to turn: ", live(*first), " at first, later ", live(s),
+                       ". A loop that data ends keeps the sizes and the number of its tensors: write into a tensor of fixed size"))
+        .WithFrames(s.stack);
+  }
+
   bool SameFuture(const Path& p, const Path& q, const std::string& key) {
     for (const Path& e : suffixes_[key]) {
       for (size_t n = 1; n <= e.size(); ++n) {
         Path tail(e.begin(), e.begin() + static_cast<int64_t>(n));
-        const Segment *a = seen_.At(Join(p, tail)), *b = seen_.At(Join(q, tail));
+        const Segment *a = seen_.At(Concat(p, tail)), *b = seen_.At(Concat(q, tail));
         if ((a == nullptr) != (b == nullptr)) return false;
         if (a == nullptr) break;
         if (!(*a == *b)) return false;
@@ -254,7 +275,7 @@ class Learner {
           Path tour = Tour(q, taken, 4096);
           int end = q;
           for (bool s : tour) end = At(end).target[s];
-          if (Test(Join(Join(p, tour), WayOutOrOn(end)))) return true;
+          if (Test(Concat(Concat(p, tour), WayOutOrOn(end)))) return true;
           if (taken.size() == before) break;
         }
       }
@@ -265,7 +286,7 @@ class Learner {
         for (int b : {0, 1}) {
           const int t = At(u).target[a];
           if (At(t).arrival.kind != Segment::kBranch) continue;
-          if (Test(Join(Join(At(u).access, {a != 0, b != 0}), WayOutOrOn(At(t).target[b])))) return true;
+          if (Test(Concat(Concat(At(u).access, {a != 0, b != 0}), WayOutOrOn(At(t).target[b])))) return true;
         }
     }
     return PumpLoops();
@@ -290,7 +311,7 @@ class Learner {
       for (bool step : cycle) {
         Path exit = w;
         exit.push_back(!step);
-        const Path word = Join(exit, WayOutOrOn(At(b).target[!step]));
+        const Path word = Concat(exit, WayOutOrOn(At(b).target[!step]));
         CheckTurns(word, q, cycle.size(), counter);
         if (Test(word)) return true;
         w.push_back(step);

@@ -153,7 +153,7 @@ bool SameState(const Entry& e) {
 
 std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, const std::string& host_key, std::string* miss) const {
   std::lock_guard lock(mutex_);
-  std::string why = "nothing is compiled yet";
+  std::string why = "the first call";
   for (const auto& e : entries_) {
     if (e->host_key != host_key) {
       why = StrCat("the host arguments are ", host_key, ", were ", e->host_key);
@@ -224,7 +224,7 @@ std::shared_ptr<Entry> StaticCore::Prepare(const std::vector<Tensor>& arguments,
   if (auto e = Find(types, host_key, &miss)) return e;
   std::shared_ptr<Entry> e = Capture(std::move(types), hints, host_key, flat);
   std::lock_guard lock(mutex_);
-  log_.push_back(StrCat("compiled entry ", entries_.size(), ": ", miss));
+  log_.push_back(StrCat("compiled entry ", entries_.size(), ", because: ", miss));
   if (static_cast<int>(entries_.size()) >= options_.max_entries) {
     auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a->last_used.load() < b->last_used.load(); });
     log_.push_back(StrCat("dropped the least used of ", entries_.size(), " entries (", TypesText((*oldest)->types), "): max_entries is ", options_.max_entries));
@@ -244,7 +244,7 @@ std::shared_ptr<Entry> StaticCore::PrepareFromSpecs(size_t num_arguments, const 
   if (auto e = Find(types, "", &miss)) return e;
   std::shared_ptr<Entry> e = Capture(std::move(types), DimEnv(), "", flat);
   std::lock_guard lock(mutex_);
-  log_.push_back(StrCat("compiled entry ", entries_.size(), ": asked for"));
+  log_.push_back(StrCat("compiled entry ", entries_.size(), ", because compile() or save() asked for it"));
   entries_.push_back(e);
   return e;
 }
@@ -354,6 +354,21 @@ std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, c
   return results;
 }
 
+std::shared_ptr<Entry> StaticCore::Present() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Entry>> fit;
+  for (const auto& e : entries_)
+    if (SameState(*e)) fit.push_back(e);
+  if (fit.size() > 1) {
+    std::string list;
+    for (const auto& e : fit) StrAppend(&list, "\n  ", TypesText(e->types), e->host_key.empty() ? "" : StrCat(" with host arguments ", e->host_key));
+    throw Error(ErrorCode::kFailedPrecondition,
+                StrCat(options_.name, ": several programs are compiled, and it is not clear which one is meant:", list,
+                       "\nclear() the function and call it for one of them, or make a function of the tensors alone (a lambda with the host arguments fixed) and give InputSpecs"));
+  }
+  return fit.empty() ? nullptr : fit[0];
+}
+
 std::vector<std::shared_ptr<Entry>> StaticCore::entries() const {
   std::lock_guard lock(mutex_);
   return entries_;
@@ -369,6 +384,7 @@ void StaticCore::Clear() {
 std::string StaticCore::Explain() const {
   std::lock_guard lock(mutex_);
   std::string s;
+  if (entries_.empty()) s = "nothing is compiled yet: call the function, or compile() it for its InputSpecs\n";
   for (const std::string& l : log_) StrAppend(&s, l, "\n");
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& e = *entries_[i];
@@ -379,7 +395,7 @@ std::string StaticCore::Explain() const {
     for (const GuardedCond& g : e.graph->guards) StrAppend(&s, "  guard ", g.condition.ToString(), ": ", g.message, g.location.empty() ? "" : StrCat(" at ", g.location), "\n");
     for (const std::string& p : e.pinned) StrAppend(&s, "  pinned size ", p, "\n");
     for (const std::string& c : e.report.claims) StrAppend(&s, "  claimed: ", c, "\n");
-    for (const auto& r : e.report.refusals) StrAppend(&s, "  not inlined: ", r.reason, "\n");
+    for (const auto& r : e.report.refusals) StrAppend(&s, "  not fused: ", r.value, ": ", r.reason, "\n");
   }
   return s;
 }

@@ -78,6 +78,9 @@ class StaticCore {
   std::shared_ptr<Entry> PrepareFromSpecs(size_t num_arguments, const FlatFunction& flat);
 
   std::vector<std::shared_ptr<Entry>> entries() const;
+  /// The one program for the state as it is (train or eval, what is frozen); null if none. Throws Error if there are several, for other
+  /// argument types or host arguments.
+  std::shared_ptr<Entry> Present() const;
   void Clear();
   std::string Explain() const;
   const StaticOptions& options() const { return options_; }

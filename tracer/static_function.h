@@ -99,6 +99,9 @@ struct Signature<R (C::*)(A...) const> {
   using Function = R(A...);
 };
 
+template <class F>
+concept HasSignature = std::is_pointer_v<F> || requires { &F::operator(); };
+
 }  // namespace tracer
 
 /// A compiled function, typed like the one it was made of. Copies share what is compiled. The first call with new host arguments, flags
@@ -130,8 +133,16 @@ class StaticFunction<R(A...)> {
   int num_entries() const { return static_cast<int>(core_->entries().size()); }
   /// Drops everything compiled.
   void clear() const { core_->Clear(); }
-  /// The captured graph of entry i, before optimisation.
-  const Graph& graph(int i = 0) const { return *core_->entries().at(static_cast<size_t>(i))->graph; }
+  /// The program for the state as it is now (train or eval, what is frozen): compiled from the InputSpecs if it is not there yet. Throws
+  /// Error if there are several.
+  std::shared_ptr<tracer::Entry> program() const {
+    std::shared_ptr<tracer::Entry> e = core_->Present();
+    if (e) return e;
+    compile();
+    return core_->Present();
+  }
+  /// The captured graph of program(), before optimisation.
+  const Graph& graph() const { return *program()->graph; }
   /// What was compiled, for tools.
   tracer::StaticCore& core() const { return *core_; }
 
@@ -176,6 +187,8 @@ concept ModuleLike = requires(M& m) { m.named_parameters(); m.named_buffers(); &
 template <class F>
   requires(!ModuleLike<std::remove_cvref_t<F>>)
 auto to_static(F&& f, std::vector<InputSpec> specs = {}, StaticOptions options = {}) {
+  static_assert(tracer::HasSignature<std::decay_t<F>>,
+                "to_static needs a function with one signature: a function, or an object with one operator() that is no template; name the types of a generic lambda's parameters");
   using Function = typename tracer::Signature<std::decay_t<F>>::Function;
   return StaticFunction<Function>(std::function<Function>(std::forward<F>(f)), std::move(specs), std::move(options), std::nullopt);
 }

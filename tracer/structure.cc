@@ -309,7 +309,7 @@ std::unique_ptr<Graph> BuildGraph(const Automaton& automaton, const CaptureSessi
         return Join(x.types, ", ", [](std::string* out, const TensorType& t) { StrAppend(out, TypeToString(t)); });
       };
       throw Error(ErrorCode::kInvalidArgument,
-                  StrCat("capture: the types of the results differ by path: ", types(first), " and ", types(s), "; make every path return the same types"));
+                  StrCat("capture: the types of the results (or of a variable that ends up in one) differ by path: ", types(first), " and ", types(s), "; give it one element type and rank on every path, with .to() or reshape()"));
     }
     GraphBuilder b(g->body);
     Var here = equal(b.Wrap(o.label), ApplyConstant(b.Wrap(o.label), DefOf<ops::Full>(), MakeAttrs(ops::Full::Attrs{{}, static_cast<double>(o.exits[k]), kInt64})));

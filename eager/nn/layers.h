@@ -79,7 +79,7 @@ struct Flatten : Module {
 };
 
 /// Mean over the batch of -log softmax(logits)[target]: logits [n, classes], integer targets [n]. A target outside of [0, classes) is an
-/// Error; in a compiled function it makes the loss NaN.
+/// Error; a compiled call that meets one fails and leaves all state as it was.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target);
 /// Mean of squared differences.
 Tensor mse_loss(const Tensor& x, const Tensor& y);

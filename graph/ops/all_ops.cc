@@ -3,6 +3,7 @@
 #include "sinter/graph/op.h"
 #include "sinter/graph/ops/activations.h"
 #include "sinter/graph/ops/arithmetic.h"
+#include "sinter/graph/ops/check.h"
 #include "sinter/graph/ops/constant.h"
 #include "sinter/graph/ops/contraction.h"
 #include "sinter/graph/ops/control_flow.h"
@@ -18,7 +19,7 @@ std::vector<const OpDef*> BuiltinOps() {
   std::vector<const OpDef*> all;
   for (const auto& family :
        {ops::ArithmeticOps(), ops::MathOps(), ops::ActivationOps(), ops::ConstantOps(), ops::ViewOps(), ops::ReduceOps(),
-        ops::ContractionOps(), ops::NnOps(), ops::RandomOps(), ops::ControlFlowOps()})
+        ops::ContractionOps(), ops::NnOps(), ops::RandomOps(), ops::CheckOps(), ops::ControlFlowOps()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sinter/graph/ops/basic.h"
+#include "sinter/graph/ops/check.h"
 #include "sinter/graph/ops/math.h"
 
 namespace sinter::ops {
@@ -95,8 +96,7 @@ void CrossEntropy::Decompose(DecomposeCtx& c) {
   Var first = ApplyConstant(logits, DefOf<Full>(), MakeAttrs(Full::Attrs{{}, 0, kInt64}));
   Var end = ApplyConstant(logits, DefOf<SizeOf>(), MakeAttrs(SizeOf::Attrs{classes}));
   Var valid = logical_and(greater_equal(target, first), less(target, end));
-  picked = where(valid, picked, ScalarLike(log_p, NAN));
-  c.out = {neg(div(sum(picked), SizeLike(log_p, n)))};
+  c.out = {checked(neg(div(sum(picked), SizeLike(log_p, n))), valid, {.message = "cross_entropy: a target is outside of [0, classes)"})};
 }
 
 void CrossEntropy::Samples(SampleSink& s) {

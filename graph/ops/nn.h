@@ -37,7 +37,7 @@ struct LogSoftmax {
 };
 
 /// Mean over the batch of -log_softmax(logits)[target]: logits [n, classes], target i64 [n] with class numbers. A target
-/// outside of [0, classes) makes the loss NaN (nn::cross_entropy checks eager targets and throws).
+/// outside of [0, classes) is an Error, of a compiled call too.
 struct CrossEntropy {
   static constexpr OpInfo kInfo{.name = "cross_entropy", .kind = OpKind::kComposite, .inputs = 2, .dtype = DTypeRule::kCustom};
   template <class D>

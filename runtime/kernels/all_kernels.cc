@@ -1,3 +1,4 @@
+#include "sinter/runtime/kernels/check.h"
 #include "sinter/runtime/kernels/constant.h"
 #include "sinter/runtime/kernels/contraction_kernels.h"
 #include "sinter/runtime/kernels/registry.h"
@@ -6,7 +7,7 @@ namespace sinter::kernels {
 
 std::vector<KernelRow> BuiltinKernels() {
   std::vector<KernelRow> rows;
-  for (auto family : {ConstantKernels, ContractionKernels}) {
+  for (auto family : {CheckKernels, ConstantKernels, ContractionKernels}) {
     std::vector<KernelRow> more = family();
     rows.insert(rows.end(), more.begin(), more.end());
   }

@@ -33,8 +33,7 @@ std::string InfoText(const Graph& g, const SaveOptions& options) {
     const Dim::Facts f = d.facts();
     dims.push_back({{"name", d.symbol_name()}, {"min", f.min}, {"max", f.max}, {"multiple_of", f.multiple_of}});
   }
-  static constexpr const char* kNumerics[] = {"exact", "default", "fast"};
-  ordered_json info = {{"format", "sinter program"}, {"version", 1}, {"name", g.name},       {"numerics", kNumerics[static_cast<int>(g.numerics)]},
+  ordered_json info = {{"format", "sinter program"}, {"version", 1}, {"name", g.name},       {"numerics", NumericsName(g.numerics)},
                        {"inputs", inputs},           {"outputs", outputs}, {"dims", dims}, {"weights", states}};
   info["metadata"] = options.metadata;
   return info.dump(2) + "\n";

@@ -21,11 +21,11 @@ struct SaveOptions {
 /// a save that fails, or is killed at any moment, leaves a model that loads.
 void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOptions& options = {});
 
-/// Saves what a StaticFunction compiled; compiles it for its InputSpecs if it was not called yet. With several entries the first is saved.
+/// Saves the program of a StaticFunction for the state as it is: call eval() on the module before. Compiled now, for the InputSpecs, if no
+/// call did. With several programs for this state (host arguments, sizes without an InputSpec) an Error lists them.
 template <class Function>
 void save(const StaticFunction<Function>& f, const std::string& name, const SaveOptions& options = {}) {
-  if (f.num_entries() == 0) f.compile();
-  SaveEntry(*f.core().entries()[0], name, options);
+  SaveEntry(*f.program(), name, options);
 }
 
 /// A loaded program, callable on tensors.

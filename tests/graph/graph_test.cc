@@ -15,7 +15,7 @@
 namespace sinter {
 namespace {
 
-constexpr char kLoop[] = R"(graph "main" numerics 1(%0 "x": float32[n], %1 "y": float32[n])
+constexpr char kLoop[] = R"(graph "main" numerics default(%0 "x": float32[n], %1 "y": float32[n])
   state(%2 "w": float32[1] trainable result 1)
   dim(n in [0, 100] multiple 4)
   guard(1, 1, n, "not \"empty\"")
@@ -56,7 +56,7 @@ TEST(Text, FaultsNameLineAndCause) {
       {"%13 = mul(%8, %10)", "%13 = mul(%8, %99)"},   {"mul(%8, %10)", "mull(%8, %10)"},      {": float32[floordiv(n, 4), 4]\n", ": float32[q, 4]\n"},
       {"keepdim = false", "keepdim = 3.5"},           {"axes = []", "axen = []"},              {"return %12\n", "return\n"},
       {"outputs 1", "outputs 7"},                     {"result 1", "result 9"},                {"%7 = greater(%5, %6) : bool[]", "%7 = greater(%5, %6) : float32[]"},
-      {"0x0000803f", "0x00"},                         {"multiple 4", "multiple 0"},            {"numerics 1", "numerics 8"},
+      {"0x0000803f", "0x00"},                         {"multiple 4", "multiple 0"},            {"numerics default", "numerics loose"},
       {"%11 = less(%9, %10) : bool[]", "%11 = less(%8, %8) : bool[n]"}, {"return %15, %2", "return %12, %2"}, {"tanh.d0[g,y]", "tanh.d0[y]"}};
   for (const auto& [from, to] : faults) {
     std::string text = kLoop;
@@ -125,7 +125,7 @@ std::string After(const std::string& text, bool (*pass)(Graph&)) {
 }
 
 TEST(Passes, DeadCodeAndUnusedBranchResults) {
-  const std::string text = R"(graph "main" numerics 1(%0 "x": float32[3], %1 "p": bool[])
+  const std::string text = R"(graph "main" numerics default(%0 "x": float32[3], %1 "p": bool[])
   outputs 1 {
   %2 = exp(%0) : float32[3]
   %3, %4 = if(%1) : float32[3], float32[3] () {
@@ -138,7 +138,7 @@ TEST(Passes, DeadCodeAndUnusedBranchResults) {
   return %4
 }
 )";
-  EXPECT_EQ(After(text, EliminateDeadCode), R"(graph "main" numerics 1(%0 "x": float32[3], %1 "p": bool[])
+  EXPECT_EQ(After(text, EliminateDeadCode), R"(graph "main" numerics default(%0 "x": float32[3], %1 "p": bool[])
   outputs 1 {
   %2 = if(%1) : float32[3] () {
     %3 = neg(%0) : float32[3]
@@ -152,7 +152,7 @@ TEST(Passes, DeadCodeAndUnusedBranchResults) {
 }
 
 TEST(Passes, CommonSubexpressionsAndAlgebra) {
-  const std::string text = R"(graph "main" numerics 1(%0 "x": float32[3])
+  const std::string text = R"(graph "main" numerics default(%0 "x": float32[3])
   outputs 1 {
   %1 = exp(%0) : float32[3]
   %2 = exp(%0) : float32[3]
@@ -160,7 +160,7 @@ TEST(Passes, CommonSubexpressionsAndAlgebra) {
   return %3
 }
 )";
-  EXPECT_EQ(After(text, EliminateCommonSubexpressions), R"(graph "main" numerics 1(%0 "x": float32[3])
+  EXPECT_EQ(After(text, EliminateCommonSubexpressions), R"(graph "main" numerics default(%0 "x": float32[3])
   outputs 1 {
   %1 = exp(%0) : float32[3]
   %2 = add(%1, %1) : float32[3]
@@ -168,7 +168,7 @@ TEST(Passes, CommonSubexpressionsAndAlgebra) {
 }
 )");
   auto simplified = [](const std::string& node) {
-    return After("graph \"main\" numerics 1(%0 \"x\": float32[2, 3])\n  outputs 1 {\n  %1 = full() {shape = <>, value = 1.0, dtype = float32} : float32[]\n"
+    return After("graph \"main\" numerics default(%0 \"x\": float32[2, 3])\n  outputs 1 {\n  %1 = full() {shape = <>, value = 1.0, dtype = float32} : float32[]\n"
                  "  %2 = full() {shape = <>, value = 0.0, dtype = float32} : float32[]\n  %3 = full() {shape = <>, value = -0.0, dtype = float32} : float32[]\n  " +
                      node + "\n  return %4\n}\n",
                  SimplifyAlgebra)
@@ -186,7 +186,7 @@ TEST(Passes, CommonSubexpressionsAndAlgebra) {
 }
 
 TEST(Passes, ConstantsAreFolded) {
-  auto g = Parse(R"(graph "main" numerics 0(%0 "x": float32[2])
+  auto g = Parse(R"(graph "main" numerics exact(%0 "x": float32[2])
   outputs 1 {
   %1 = constant() {value = tensor(float32[2] 0x0000803f00000040)} : float32[2]
   %2 = mul(%1, %1) : float32[2]
@@ -200,7 +200,7 @@ TEST(Passes, ConstantsAreFolded) {
 }
 
 TEST(Gradient, IsAGraphTransform) {
-  auto g = Parse(R"(graph "main" numerics 0(%0 "x": float32[n])
+  auto g = Parse(R"(graph "main" numerics exact(%0 "x": float32[n])
   dim(n in [0, 100] multiple 1)
   outputs 2 {
   %1 = tanh(%0) : float32[n]
@@ -216,7 +216,7 @@ TEST(Gradient, IsAGraphTransform) {
 }
 
 TEST(Gradient, OfALoopNamesItsLine) {
-  auto g = Parse(R"(graph "main" numerics 0(%0 "x": float32[2])
+  auto g = Parse(R"(graph "main" numerics exact(%0 "x": float32[2])
   outputs 1 {
   %1 = while(%0) : float32[2] (%2: float32[2]) {
     %3 = sum(%2) {axes = [], keepdim = false} : float32[]

@@ -10,6 +10,7 @@
 
 #include "sinter/eager/creation.h"
 #include "sinter/eager/grad_mode.h"
+#include "sinter/eager/nn/layers.h"
 #include "sinter/eager/operators.h"
 #include "sinter/eager/random.h"
 #include "sinter/graph/ops/activations.h"
@@ -37,6 +38,42 @@ Tensor Looped(Tensor x, const Tensor& y) {
     else x = x + y;
   }
   return x;
+}
+
+struct WithDropout : nn::Module {
+  nn::Linear fc{4, 4};
+  nn::Dropout drop{0.5};
+  SINTER_MODULE(fc, drop)
+  Tensor forward(const Tensor& x) { return drop(fc(x)); }
+};
+
+// The program that is saved is the one for the module as it is, whatever was compiled before.
+TEST(Jit, SavesTheProgramOfThePresentMode) {
+  WithDropout m;
+  auto f = to_static(m, {InputSpec({"n", 4})}, {.numerics = Numerics::kExact});
+  const Tensor x = rand({3, 4});
+  f(x);
+  m.eval();
+  const std::string name = TempName("present_mode");
+  jit::save(f, name);
+  auto g = jit::load(name);
+  NoGradGuard no_grad;
+  EXPECT_EQ(g(x).ToVector<float>(), m(x).ToVector<float>());
+  EXPECT_EQ(g(x).ToVector<float>(), g(x).ToVector<float>());
+}
+
+TEST(Jit, SeveralProgramsAreAnError) {
+  auto f = to_static([](const Tensor& x, bool twice) { return twice ? x * 2 : x; }, {InputSpec({"n"})});
+  f(ones({2}), true);
+  const std::string name = TempName("several");
+  jit::save(f, name);
+  f(ones({2}), false);
+  try {
+    jit::save(f, name);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("several programs"), std::string::npos) << e.what();
+  }
 }
 
 TEST(Jit, SavedAndLoadedGiveTheSameBits) {

@@ -13,6 +13,7 @@
 #include "sinter/graph/ops/contraction.h"
 #include "sinter/graph/ops/math.h"
 #include "sinter/graph/ops/nn.h"
+#include "sinter/graph/ops/views.h"
 #include "sinter/tracer/difference.h"
 #include "sinter/tracer/static_function.h"
 
@@ -169,6 +170,60 @@ TEST(DifferenceOf, NoInfinityHidesADifference) {
   EXPECT_NE(DifferenceOf(b, from_vector(std::vector<float>{1, 2}), Numerics::kDefault), "");
   const int64_t big = int64_t{1} << 60;
   EXPECT_NE(DifferenceOf(from_vector(std::vector<int64_t>{big}), from_vector(std::vector<int64_t>{big + 1}), Numerics::kDefault), "");
+}
+
+TEST(StaticFunction, ABadTargetFailsTheWholeStep) {
+  Parameter w(ones({2, 3}));
+  auto step = [&](const Tensor& x, const Tensor& target) {
+    nn::cross_entropy(matmul(x, w), target).backward();  // the loss itself is not used
+    NoGradGuard no_grad;
+    w = w - w.grad() * 0.5f;
+    w.clear_grad();
+  };
+  auto g = to_static(step, {InputSpec({"n", 2}), InputSpec({"n"}, kInt64)});
+  const Tensor x = ones({2, 2});
+  g(x, tensor({0, 1}));
+  const std::vector<float> before = V(w);
+  EXPECT_NE(before, std::vector<float>(6, 1.0f));
+  const std::string why = WhyRefused([&] { g(x, tensor({0, 3})); });
+  EXPECT_NE(why.find("a target is outside"), std::string::npos) << why;
+  EXPECT_NE(why.find("static_function_test.cc"), std::string::npos) << why;
+  EXPECT_EQ(V(w), before);
+}
+
+TEST(StaticFunction, TheGraphIsThereOnDemand) {
+  auto g = to_static([](const Tensor& x) { return x * 2; }, {InputSpec({"n"})});
+  EXPECT_NE(g.explain().find("nothing is compiled yet"), std::string::npos);
+  EXPECT_NE(Print(g.graph()).find("mul"), std::string::npos);
+  auto unspecified = to_static([](const Tensor& x) { return x * 2; });
+  EXPECT_NE(WhyRefused([&] { unspecified.graph(); }).find("InputSpec"), std::string::npos);
+}
+
+TEST(StaticFunction, ATensorKeptInAContainerOutsideIsRefused) {
+  std::vector<Tensor> history;
+  auto g = to_static([&](const Tensor& x) {
+    history.push_back(x * 2);
+    return x + 1;
+  }, {InputSpec({"n"})});
+  const std::string why = WhyRefused([&] { g(ones({2})); });
+  EXPECT_NE(why.find("outlives its call"), std::string::npos) << why;
+}
+
+TEST(StaticFunction, AConditionOfManyElementsSaysSo) {
+  auto g = to_static([](const Tensor& x) { return x > 0 ? x : -x; }, {InputSpec({"n"})});
+  const std::string why = WhyRefused([&] { g(ones({2})); });
+  EXPECT_NE(why.find("say any() or all()"), std::string::npos) << why;
+}
+
+TEST(StaticFunction, AGrowingTensorSaysWhatGrows) {
+  auto g = to_static([](const Tensor& x) {
+    Tensor y = x;
+    while (y.sum() < 10) y = concat(std::vector<Tensor>{y, x}, {.dim = 0});
+    return y.sum();
+  }, {InputSpec({3})});
+  const std::string why = WhyRefused([&] { g(ones({3})); });
+  EXPECT_NE(why.find("grows from turn to turn"), std::string::npos) << why;
+  EXPECT_NE(why.find("static_function_test.cc"), std::string::npos) << why;
 }
 
 TEST(StaticFunction, StateIsReadByReference) {
