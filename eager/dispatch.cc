@@ -243,7 +243,7 @@ void DispatchInPlace(const OpDef& op, const AttrPtr& attrs, Operands in) {
   const std::string what = op.name + "_";
   if (Recorder* recorder = eager_state.recorder) {
     ImplPtr value = Dispatch1(op, attrs, in);
-    if (SymbolicTypeOf(*value).dtype != SymbolicTypeOf(cell).dtype)
+    if (!(SymbolicTypeOf(*value) == SymbolicTypeOf(cell)))
       throw Error(ErrorCode::kInvalidArgument,
                   StrCat(what, ": the result ", TypeToString(SymbolicTypeOf(*value)), " doesn't fit into ",
                          TypeToString(SymbolicTypeOf(cell))));

@@ -4,6 +4,7 @@
 #include "sinter/eager/tensor.h"
 #include "sinter/graph/ops/activations.h"
 #include "sinter/graph/ops/arithmetic.h"
+#include "sinter/graph/ops/check.h"
 #include "sinter/graph/ops/math.h"
 #include "sinter/graph/ops/reduce.h"
 #include "sinter/graph/ops/views.h"
@@ -111,13 +112,15 @@ Tensor Tensor::select(int dim, const Int& index) const {
   std::vector<Dim> left = Vec(sizes);
   left.erase(left.begin() + axis);
   if (!index.is_size()) {  // a position that is data: the one of an iota that equals it picks the element
-    Tensor at = arange(Int::FromDim(size)) == index.tensor();
+    const Tensor i = index.tensor(), n = Int::FromDim(size).tensor();
+    Tensor at = arange(Int::FromDim(size)) == where(i < 0, i + n, i);
     std::vector<Dim> column(sizes.size(), Dim(1));
     column[axis] = size;
     Tensor mask = Reshaped(at, column);
     Tensor zero = full({}, 0, dtype());
     Tensor picked = where(mask, *this, zero).sum(axis);
-    return picked.dtype() == dtype() ? picked : picked.to(dtype());
+    if (picked.dtype() != dtype()) picked = picked.to(dtype());
+    return checked(picked, logical_and(i < n, i >= -n), {.message = StrCat("an index is out of range for dimension ", dim, " of ", TypeToString(TensorType{dtype(), sizes}))});
   }
   const Dim i = index.dim();
   if (i.is_const() && size.is_const() && (i.value() >= size.value() || i.value() < -size.value()))

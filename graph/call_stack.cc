@@ -40,7 +40,7 @@ bool IsInternal(std::string_view file) {
   static const std::string root = SourceRoot();
   // Bazel compiles with paths relative to the workspace, recorded below its execution root.
   for (std::string_view folder : kOwnFolders) {
-    if (file.starts_with(folder)) return true;
+    if (root.empty() && file.starts_with(folder)) return true;
     if (!root.empty() && file.starts_with(root) && file.substr(root.size()).starts_with(folder)) return true;
     const std::string in_sandbox = "/execroot/sinter/" + std::string(folder);
     if (file.find(in_sandbox) != std::string_view::npos) return true;

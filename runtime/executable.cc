@@ -106,7 +106,7 @@ DimEnv Executable::Bind(std::span<const TensorView> inputs) const {
   }
   for (size_t g = 0; g < plan_.guards.size(); ++g)
     if (!plan_.guards[g].Eval(env))
-      throw Error(ErrorCode::kInvalidArgument, StrCat("these sizes break the condition ", plan_.guards[g].ToString(), ": ", plan_.guard_messages[g]));
+      throw BrokenGuard(ErrorCode::kInvalidArgument, StrCat("these sizes break the condition ", plan_.guards[g].ToString(), ": ", plan_.guard_messages[g]));
   return env;
 }
 

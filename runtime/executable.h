@@ -79,6 +79,12 @@ class TripLimit : public Error {
   using Error::Error;
 };
 
+/// Sizes that break a guard of the program: it was made for others. Nothing was run.
+class BrokenGuard : public Error {
+ public:
+  using Error::Error;
+};
+
 struct StepProfile {
   std::string name;
   std::string location;

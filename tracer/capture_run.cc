@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <set>
 
+#include "sinter/eager/grad_mode.h"
 #include "sinter/graph/call_stack.h"
 #include "sinter/graph/ops/arithmetic.h"
 #include "sinter/graph/ops/control_flow.h"
+#include "sinter/graph/ops/views.h"
 #include "sinter/graph/strings.h"
 #include "sinter/tracer/host_state.h"
 
@@ -18,7 +20,8 @@ namespace {
 struct EndOfRun {};
 constexpr int kMaxDrained = 3000;
 
-using Deps = std::vector<int>;  // external cells, sorted
+// Trainable cells that a value depends on, each as it was after so many writes; sorted.
+using Deps = std::vector<std::pair<int, int>>;
 
 Deps Union(const Deps& a, const Deps& b) {
   Deps r;
@@ -60,20 +63,25 @@ class CaptureRun final : public Recorder, public GuardSink {
   // Recorder ------------------------------------------------------------------------------------------------------
   std::vector<ImplPtr> Record(const OpDef& op, const AttrPtr& attrs, std::span<TensorImpl* const> inputs, std::span<const TensorType> types) override {
     CheckFault();
+    const bool grad = GradEnabled();
+    const bool stops = &op == &DefOf<ops::StopGradient>();
     TraceOp t;
     t.op = &op;
     t.attrs = attrs;
     Deps deps;
     for (TensorImpl* in : inputs) {
-      t.inputs.push_back(RefOf(*in));
-      deps = Union(deps, DepsOf(*in));
+      const ImplPtr operand = grad && !stops ? WithoutGradient(*in) : ImplPtr(in);
+      t.inputs.push_back(RefOf(*operand));
+      deps = Union(deps, DepsOf(*operand));
     }
+    if (!grad || stops) deps.clear();
     t.types.assign(types.begin(), types.end());
     if (!drained_ && closed_ >= lines_from_) t.stack = CaptureCallStack(1);
     std::vector<ImplPtr> out;
     for (size_t i = 0; i < types.size(); ++i) {
       out.push_back(NewSymbolic({Ref::kLocal, static_cast<uint32_t>(ops_.size()), static_cast<uint32_t>(i)}, types[i]));
       if (!op.no_grad) deps_[out.back().get()] = deps;
+      if (!grad) cut_.insert(out.back().get());
       if (op.kind == OpKind::kView && !inputs.empty()) {
         out.back()->is_view = true;
         const TensorImpl* base = inputs[0];
@@ -128,6 +136,10 @@ class CaptureRun final : public Recorder, public GuardSink {
       throw Error(ErrorCode::kFailedPrecondition,
                   StrCat(what, " asks for the size ", dim.ToString(), " as a number, but it is symbolic in this capture; use x.dim(i), which stays symbolic"));
     }
+    if (drained_) return value;
+    if (s_.strict_)
+      throw Error(ErrorCode::kFailedPrecondition,
+                  StrCat(what, " asks for the size ", dim.ToString(), " as a number, which would pin it to ", value, ", and an InputSpec is strict; use x.dim(i), which stays symbolic"));
     AddGuard({DimCond::kEq, dim, Dim(value)}, StrCat(what, " pinned the size ", dim.ToString(), " to ", value));
     const std::string note = StrCat(dim.ToString(), " == ", value, " (", UserLocation(CaptureCallStack(1)), ")");
     if (std::find(s_.pinned_.begin(), s_.pinned_.end(), note) == s_.pinned_.end()) s_.pinned_.push_back(note);
@@ -142,7 +154,12 @@ class CaptureRun final : public Recorder, public GuardSink {
                   "capture: an argument of the captured function is written in place, which the caller's tensor would have to show; write `x = x + ...` instead, or clone() it first");
     const Ref ref = RefOf(value);
     const Deps deps = DepsOf(value);
+    const bool cut = cut_.contains(&Now(value));
     if (cell.symbolic) {
+      if (!(cell.symbolic->type == SymbolicTypeOf(value)))
+        throw Error(ErrorCode::kInvalidArgument, StrCat("an in-place write of ", TypeToString(SymbolicTypeOf(value)), " doesn't fit into ", TypeToString(cell.symbolic->type)));
+      if (cut) cut_.insert(&cell);
+      else cut_.erase(&cell);
       cell.symbolic->kind = ref.kind;
       cell.symbolic->index = Pack(ref);
       cell.symbolic->epoch = ref.kind == Ref::kLocal || ref.kind == Ref::kParam ? epoch_ : 0;
@@ -158,9 +175,12 @@ class CaptureRun final : public Recorder, public GuardSink {
     ImplPtr& current = current_[e];
     current = NewSymbolic(ref, SymbolicTypeOf(value));
     deps_[current.get()] = deps;
+    if (cut) cut_.insert(current.get());
+    ++writes_[e];
   }
 
   void Backward(TensorImpl& loss, TensorImpl* seed) override {
+    s_.backward_ = true;
     std::vector<int> cells = Leaves(loss, "backward");
     std::vector<ImplPtr> grads = Gradient(loss, seed, cells);
     for (size_t i = 0; i < cells.size(); ++i) {
@@ -203,12 +223,16 @@ class CaptureRun final : public Recorder, public GuardSink {
   }
 
   ImplPtr ReadGrad(TensorImpl& t) override {
-    if (t.symbolic) return ImplPtr();
+    if (t.symbolic)
+      throw Error(ErrorCode::kUnimplemented,
+                  StrCat("capture: grad() of ", TypeToString(t.symbolic->type),
+                         ", which is an argument or an intermediate value; only parameters collect a gradient in a captured function: use grad({loss}, {x})"));
     auto it = grads_.find(s_.ExternalIndex(t));
     return it != grads_.end() ? it->second : s_.GradBefore(t);
   }
 
   void NoteFlag(const std::shared_ptr<const bool>& flag) override {
+    if (drained_) return;
     for (const auto& [known, value] : s_.flags_)
       if (known == flag) return;
     s_.flags_.emplace_back(flag, *flag);
@@ -226,6 +250,7 @@ class CaptureRun final : public Recorder, public GuardSink {
 
   // GuardSink -----------------------------------------------------------------------------------------------------
   void AddGuard(const DimCond& condition, std::string message) override {
+    if (drained_) return;
     for (const GuardedCond& g : s_.guards_)
       if (g.condition == condition) return;
     s_.guards_.push_back({condition, std::move(message), UserLocation(CaptureCallStack(1))});
@@ -284,7 +309,7 @@ class CaptureRun final : public Recorder, public GuardSink {
     };
     for (const Tensor& t : results) {
       if (!t.defined()) throw Error(ErrorCode::kInvalidArgument, "capture: the function returns an undefined tensor");
-      add(t.impl());
+      add(*WithoutGradient(t.impl()));
     }
     s.num_results = static_cast<int>(results.size());
     for (int e : s_.written_) {
@@ -297,7 +322,7 @@ class CaptureRun final : public Recorder, public GuardSink {
       StrAppend(&s.key, " grad ", e, g ? "" : " cleared");
       if (g) add(*g);
     }
-    s_.final_grads_ = std::move(grads);
+    s.final_grads = std::move(grads);
     s.ops = std::move(ops_);
     Emit(std::move(s));
   }
@@ -319,6 +344,8 @@ class CaptureRun final : public Recorder, public GuardSink {
       mine_.erase(t.get());
       deps_.erase(t.get());
       root_.erase(t.get());
+      cut_.erase(t.get());
+      stopped_.erase(t.get());
       arguments_.erase(t.get());
       return true;
     });
@@ -423,7 +450,7 @@ class CaptureRun final : public Recorder, public GuardSink {
   Deps DepsOf(TensorImpl& t) {
     if (!t.symbolic) {
       const int e = s_.ExternalIndex(t);
-      Deps d = t.requires_grad ? Deps{e} : Deps{};
+      Deps d = t.requires_grad ? Deps{{e, writes_[e]}} : Deps{};
       if (auto it = current_.find(e); it != current_.end() && !t.requires_grad) d = Union(d, deps_[it->second.get()]);
       return d;
     }
@@ -432,7 +459,14 @@ class CaptureRun final : public Recorder, public GuardSink {
   }
 
   std::vector<int> Leaves(TensorImpl& loss, std::string_view what) {
-    std::vector<int> cells = DepsOf(loss);
+    std::vector<int> cells;
+    for (const auto& [e, writes] : DepsOf(Now(loss))) {
+      if (writes != writes_[e])
+        throw Error(ErrorCode::kFailedPrecondition,
+                    StrCat(what, ": the loss was computed with a parameter (", TypeToString(s_.externals_[static_cast<size_t>(e)].cell->type()),
+                           ") that was written since, by an optimizer step perhaps; call backward() before that, or compute the loss again"));
+      cells.push_back(e);
+    }
     if (cells.empty())
       throw Error(ErrorCode::kFailedPrecondition, StrCat(what, ": the loss depends on nothing that requires a gradient in this capture"));
     return cells;
@@ -450,6 +484,26 @@ class CaptureRun final : public Recorder, public GuardSink {
       types.push_back(SymbolicTypeOf(*s_.externals_[e].cell));
     }
     return Record(DefOf<ops::Gradient>(), MakeAttrs(ops::Gradient::Attrs{seed != nullptr}), operands, types);
+  }
+
+  // What stands for a cell now, where it was written.
+  TensorImpl& Now(TensorImpl& t) {
+    if (t.symbolic) return t;
+    auto it = current_.find(s_.ExternalIndex(t));
+    return it == current_.end() ? t : *it->second;
+  }
+
+  // A value that was computed with gradients off, as an operand where they are on: no gradient flows into it.
+  ImplPtr WithoutGradient(TensorImpl& t) {
+    TensorImpl& now = Now(t);
+    if (!cut_.contains(&now) || t.requires_grad) return ImplPtr(&t);
+    ImplPtr& stopped = stopped_[&now];
+    if (!stopped || Stale(*stopped)) {
+      TensorImpl* in[] = {&now};
+      const TensorType types[] = {SymbolicTypeOf(now)};
+      stopped = Record(DefOf<ops::StopGradient>(), nullptr, in, types)[0];
+    }
+    return stopped;
   }
 
   // A write to a tensor of which a view is still in use would have to show in the view.
@@ -495,6 +549,9 @@ class CaptureRun final : public Recorder, public GuardSink {
   std::set<const TensorImpl*> mine_;
   std::unordered_map<const TensorImpl*, Deps> deps_;
   std::unordered_map<const TensorImpl*, const TensorImpl*> root_;  // view -> what it is a view of, in the end
+  std::map<int, int> writes_;               // of each cell so far
+  std::set<const TensorImpl*> cut_;         // computed with gradients off
+  std::unordered_map<const TensorImpl*, ImplPtr> stopped_;  // what stands for those where gradients are on
   std::set<const TensorImpl*> arguments_;                          // cells that stand for arguments
   std::vector<size_t> watched_;
   std::vector<HostState> states_;

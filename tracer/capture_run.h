@@ -28,19 +28,14 @@ struct External {
   TensorImpl& Current() const;
 };
 
-/// The gradient of a cell after the call: the last `values` of a kReturn segment, in this order.
-struct FinalGrad {
-  int external = 0;
-  bool cleared = false;  ///< no value: the gradient was cleared
-};
-
 /// To be called on the captured function's stack just before user code begins: handles made so far are the library's own.
 void BeginUserCode();
 
 class CaptureSession final : public Subject {
  public:
-  CaptureSession(FlatFunction function, std::vector<TensorType> arguments, DimEnv hints)
-      : function_(std::move(function)), arguments_(std::move(arguments)), hints_(std::move(hints)) {}
+  /// `strict`: asking for a symbolic size as a number is an Error instead of a guard.
+  CaptureSession(FlatFunction function, std::vector<TensorType> arguments, DimEnv hints, bool strict)
+      : function_(std::move(function)), arguments_(std::move(arguments)), hints_(std::move(hints)), strict_(strict) {}
 
   std::vector<Segment> Run(const Path& path) override;
   void Follow(const Path& path, size_t lines_from, FunctionRef<bool(const Segment&)> see) override;
@@ -56,8 +51,8 @@ class CaptureSession final : public Subject {
   const std::vector<std::pair<std::shared_ptr<const bool>, bool>>& flags() const { return flags_; }
   /// Cells that the function asked for their gradient, and whether there was one.
   const std::vector<std::pair<ImplPtr, bool>>& had_grad() const { return had_grad_; }
-  /// Of the last run that returned.
-  const std::vector<FinalGrad>& final_grads() const { return final_grads_; }
+  /// Whether backward() was called.
+  bool backward() const { return backward_; }
 
   /// Thrown by Run when a cell was written for the first time: what was learned so far assumed that it is read only.
   struct Restart {};
@@ -71,12 +66,13 @@ class CaptureSession final : public Subject {
   FlatFunction function_;
   std::vector<TensorType> arguments_;
   DimEnv hints_;
+  bool strict_;
   std::vector<External> externals_;
   std::unordered_map<const TensorImpl*, int> external_index_;
   std::vector<int> written_;
   std::vector<GuardedCond> guards_;
   std::vector<std::string> pinned_;
-  std::vector<FinalGrad> final_grads_;
+  bool backward_ = false;
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags_;
   std::vector<std::pair<ImplPtr, bool>> had_grad_;
   std::unordered_map<const TensorImpl*, ImplPtr> grads_before_;

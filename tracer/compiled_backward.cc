@@ -14,7 +14,10 @@ namespace sinter::tracer {
 std::unique_ptr<CompiledBackward> CompiledBackward::Make(std::shared_ptr<Entry> entry, const std::vector<TensorImpl*>& inputs, const std::vector<ImplPtr>& outputs) {
   std::unique_ptr<CompiledBackward> b(new CompiledBackward(std::move(entry)));
   // Assigning a parameter gives it other memory, so an alias of the present one is the value as it is now.
-  for (TensorImpl* t : inputs) b->inputs_.push_back(NewAlias(*t, t->shape, t->strides, t->offset));
+  for (TensorImpl* t : inputs) {
+    b->inputs_.push_back(NewAlias(*t, t->shape, t->strides, t->offset));
+    b->versions_.push_back(t->storage->version());
+  }
   for (int i = 0; i < b->entry_->num_results; ++i) b->results_.push_back(outputs[static_cast<size_t>(i)]->type());
   return b;
 }
@@ -72,7 +75,13 @@ std::vector<ImplPtr> CompiledBackward::Run(std::span<const ImplPtr> result_gradi
     throw Error(ErrorCode::kUnimplemented, StrCat("second derivatives through the compiled function '", entry_->graph->name,
                                                   "': call the function itself, or take the gradient inside of the captured function"));
   std::vector<TensorImpl*> inputs;
-  for (const ImplPtr& t : inputs_) inputs.push_back(t.get());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i]->storage->version() != versions_[i])
+      throw Error(ErrorCode::kFailedPrecondition,
+                  StrCat("backward: the gradient of the compiled function '", entry_->graph->name, "' needs its input '", entry_->graph->body.params[i]->name, "' (",
+                         TypeToString(inputs_[i]->type()), "), which was overwritten after the call; write to a clone(), or use the op that makes a new tensor"));
+    inputs.push_back(inputs_[i].get());
+  }
   std::vector<ImplPtr> zeros;
   for (size_t i = 0; i < results_.size(); ++i) {
     if (result_gradients[i]) {

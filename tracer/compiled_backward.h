@@ -29,6 +29,7 @@ class CompiledBackward final : public CustomBackward {
 
   std::shared_ptr<Entry> entry_;
   std::vector<ImplPtr> inputs_;     // aliases of the inputs' memory
+  std::vector<uint64_t> versions_;  // of their memory at the call
   std::vector<ConcreteType> results_;
 };
 

@@ -2,7 +2,7 @@
 
 namespace sinter {
 
-InputSpec::InputSpec(std::initializer_list<SpecDim> shape, DType dtype, std::string name) : name_(std::move(name)) {
+InputSpec::InputSpec(std::initializer_list<SpecDim> shape, DType dtype, std::string name, InputSpecOptions options) : name_(std::move(name)), options_(options) {
   type_.dtype = dtype;
   for (const SpecDim& d : shape) {
     if (!d.dynamic() && d.dim().is_const() && d.dim().value() < 0)

@@ -33,22 +33,30 @@ inline constexpr SpecDim::Dynamic kDynamic{};
 /// A named size with facts: `dim("s", {.min = 1, .max = 512, .multiple_of = 8})`.
 inline Dim dim(std::string_view name, Dim::Facts facts = {}) { return Dim::Symbol(name, facts); }
 
+struct InputSpecOptions {
+  /// true: asking for a symbolic size of this call as a number (shape(), numel()) is an Error at the line that does it. false: it is a
+  /// guard, listed by explain(), and calls with other sizes get a program of their own.
+  bool strict = false;
+};
+
 /// What one tensor argument of a captured function looks like.
 ///
 ///   InputSpec({kDynamic, 784}, kFloat32, "image")
 class InputSpec {
  public:
-  InputSpec(std::initializer_list<SpecDim> shape, DType dtype = kFloat32, std::string name = {});
+  InputSpec(std::initializer_list<SpecDim> shape, DType dtype = kFloat32, std::string name = {}, InputSpecOptions options = {});
   /// Every size fixed to that of `example`.
   static InputSpec Of(const Tensor& example, std::string name = {});
 
   const TensorType& type() const { return type_; }
   const std::string& name() const { return name_; }
+  bool strict() const { return options_.strict; }
 
  private:
   InputSpec(TensorType type, std::string name) : type_(std::move(type)), name_(std::move(name)) {}
   TensorType type_;
   std::string name_;
+  InputSpecOptions options_;
 };
 
 }  // namespace sinter

@@ -54,7 +54,8 @@ std::unique_ptr<Graph> GraphLike(const Entry& entry, const Automaton& automaton,
   std::vector<std::string> arguments, cells;
   for (size_t i = 0; i < entry.types.size(); ++i) arguments.push_back(entry.graph->body.params[i]->name);
   for (const StateSlot& s : entry.graph->states) cells.push_back(s.name);
-  return BuildGraph(automaton, session, entry.graph->name, arguments, cells);
+  std::vector<FinalGrad> final_grads;
+  return BuildGraph(automaton, session, entry.graph->name, arguments, cells, &final_grads);
 }
 
 // Whether a second capture gave the program of the first: the same graph over the same cells.
@@ -79,7 +80,18 @@ std::string HostNumberKey(double v) {
 }
 
 StaticCore::StaticCore(std::vector<InputSpec> specs, StaticOptions options, std::optional<CellNames> names)
-    : specs_(std::move(specs)), options_(std::move(options)), of_module_(names.has_value()), names_(std::move(names).value_or(CellNames())) {}
+    : specs_(std::move(specs)), options_(std::move(options)), of_module_(names.has_value()), names_(std::move(names).value_or(CellNames())) {
+  std::map<std::string, Dim> symbols;
+  for (const InputSpec& spec : specs_) {
+    strict_ = strict_ || spec.strict();
+    for (Dim d : spec.type().shape)
+      for (Dim s : d.Symbols())
+        if (auto [it, fresh] = symbols.emplace(s.ToString(), s); !fresh && !(it->second == s))
+          throw Error(ErrorCode::kInvalidArgument,
+                      StrCat(options_.name, ": the InputSpecs have two sizes named '", s.ToString(), "' with different facts (range, multiple); make one dim(\"", s.ToString(),
+                             "\", {...}) and use it in both"));
+  }
+}
 
 namespace {
 std::string UnnamedState(size_t index) { return StrCat("state.", index); }
@@ -133,6 +145,42 @@ std::vector<TensorType> StaticCore::TypesFor(const std::vector<Tensor>& argument
 
 namespace {
 
+// Whether a program takes arguments of these types: its fixed sizes are those of the call, its symbols those of the types.
+bool Serves(const Entry& e, const std::vector<TensorType>& types, const DimEnv* sizes) {
+  if (e.types.size() != types.size()) return false;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const TensorType &have = e.types[i], &want = types[i];
+    if (have.dtype != want.dtype || have.rank() != want.rank()) return false;
+    for (int d = 0; d < have.rank(); ++d) {
+      if (have.shape[d] == want.shape[d]) continue;
+      if (sizes == nullptr || !have.shape[d].is_const() || want.shape[d].Eval(*sizes) != have.shape[d].value()) return false;
+    }
+  }
+  return true;
+}
+
+const GuardedCond* FindBroken(const Entry& e, const DimEnv& sizes) {
+  for (const GuardedCond& g : e.graph->guards)
+    if (!g.condition.Eval(sizes)) return &g;
+  return nullptr;
+}
+
+// Fixes the sizes with a symbol of a condition to those of the call. False if there is none.
+bool Fix(std::vector<TensorType>& types, const DimCond& condition, const DimEnv& sizes) {
+  std::vector<Dim> symbols = condition.a.Symbols();
+  const std::vector<Dim> more = condition.b.Symbols();
+  symbols.insert(symbols.end(), more.begin(), more.end());
+  bool changed = false;
+  for (TensorType& t : types)
+    for (Dim& d : t.shape) {
+      const std::vector<Dim> of = d.Symbols();
+      if (std::none_of(of.begin(), of.end(), [&](Dim s) { return std::find(symbols.begin(), symbols.end(), s) != symbols.end(); })) continue;
+      d = Dim(d.Eval(sizes));
+      changed = true;
+    }
+  return changed;
+}
+
 // Whether the flags and cells that a program was made for are as they were.
 bool SameState(const Entry& e) {
   for (const auto& [flag, value] : e.flags)
@@ -151,13 +199,13 @@ bool SameState(const Entry& e) {
 
 }  // namespace
 
-std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, const std::string& host_key, std::string* miss) const {
+std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, const DimEnv* sizes, const std::string& host_key, std::string* miss) const {
   std::lock_guard lock(mutex_);
   std::string why = "the first call";
   for (const auto& e : entries_) {
     if (e->host_key != host_key) {
       why = StrCat("the host arguments are ", host_key, ", were ", e->host_key);
-    } else if (e->types != types) {
+    } else if (!Serves(*e, types, sizes)) {
       why = StrCat("the argument types are ", TypesText(types), ", were ", TypesText(e->types), "; an InputSpec with kDynamic sizes would serve both");
     } else if (auto f = std::find_if(e->flags.begin(), e->flags.end(), [](const auto& f) { return *f.first != f.second; }); f != e->flags.end()) {
       why = "a module was switched between train() and eval()";
@@ -165,6 +213,8 @@ std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, co
       why = "a gradient that the function adds to or reads is there now and was not, or the other way round; clear it at one place";
     } else if (!SameState(*e)) {
       why = "a parameter or buffer changed its type or was frozen";
+    } else if (const GuardedCond* g = sizes ? FindBroken(*e, *sizes) : nullptr) {
+      why = StrCat("the sizes break the condition ", g->condition.ToString(), " (", g->message, g->location.empty() ? "" : StrCat(" at ", g->location), ")");
     } else {
       return e;
     }
@@ -173,10 +223,21 @@ std::shared_ptr<Entry> StaticCore::Find(const std::vector<TensorType>& types, co
   return nullptr;
 }
 
+void StaticCore::Publish(const std::shared_ptr<Entry>& e, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  log_.push_back(StrCat("compiled entry ", entries_.size(), ", because: ", why));
+  if (static_cast<int>(entries_.size()) >= options_.max_entries) {
+    auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a->last_used.load() < b->last_used.load(); });
+    log_.push_back(StrCat("dropped the least used of ", entries_.size(), " entries (", TypesText((*oldest)->types), "): max_entries is ", options_.max_entries));
+    entries_.erase(oldest);
+  }
+  entries_.push_back(e);
+}
+
 std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat) {
   const auto start = std::chrono::steady_clock::now();
   auto entry = std::make_shared<Entry>();
-  CaptureSession session(flat, types, hints);
+  CaptureSession session(flat, types, hints, strict_);
   const Automaton automaton = LearnFunction(session);
   entry->host_key = host_key;
   entry->types = types;
@@ -184,7 +245,7 @@ std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const 
   entry->had_grad = session.had_grad();
   entry->externals = session.externals();
   entry->pinned = session.pinned();
-  entry->final_grads = session.final_grads();
+  entry->calls_backward = session.backward();
   entry->runs = automaton.runs;
   entry->verified_turns = automaton.verified_turns;
   std::vector<std::string> arguments, cells;
@@ -197,7 +258,7 @@ std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const 
                   StrCat(options_.name, ": the module computes with a trainable ", TypeToString(cell.type()),
                          " that it does not list, so parameters() does not have it and no optimizer trains it; add the member that holds it to SINTER_MODULE"));
   }
-  entry->graph = BuildGraph(automaton, session, options_.name, arguments, cells);
+  entry->graph = BuildGraph(automaton, session, options_.name, arguments, cells, &entry->final_grads);
   entry->graph->numerics = options_.numerics;
   const int left_grads = static_cast<int>(std::count_if(entry->final_grads.begin(), entry->final_grads.end(), [](const FinalGrad& g) { return !g.cleared; }));
   entry->num_results = entry->graph->num_outputs - left_grads;
@@ -216,22 +277,22 @@ std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const 
 }
 
 std::shared_ptr<Entry> StaticCore::Prepare(const std::vector<Tensor>& arguments, const std::string& host_key, const FlatFunction& flat) {
-  DimEnv hints;
-  std::vector<TensorType> types = TypesFor(arguments, hints);
+  DimEnv sizes;
+  std::vector<TensorType> types = TypesFor(arguments, sizes);
   std::string miss;
-  if (auto e = Find(types, host_key, &miss)) return e;
+  if (auto e = Find(types, &sizes, host_key, &miss)) return e;
   std::lock_guard capture(capture_mutex_);
-  if (auto e = Find(types, host_key, &miss)) return e;
-  std::shared_ptr<Entry> e = Capture(std::move(types), hints, host_key, flat);
-  std::lock_guard lock(mutex_);
-  log_.push_back(StrCat("compiled entry ", entries_.size(), ", because: ", miss));
-  if (static_cast<int>(entries_.size()) >= options_.max_entries) {
-    auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a->last_used.load() < b->last_used.load(); });
-    log_.push_back(StrCat("dropped the least used of ", entries_.size(), " entries (", TypesText((*oldest)->types), "): max_entries is ", options_.max_entries));
-    entries_.erase(oldest);
+  if (auto e = Find(types, &sizes, host_key, &miss)) return e;
+  // Sizes for which a guard of the program does not hold get a program of their own.
+  for (;;) {
+    std::shared_ptr<Entry> e = Capture(types, sizes, host_key, flat);
+    const GuardedCond* broken = FindBroken(*e, sizes);
+    if (broken == nullptr || !Fix(types, broken->condition, sizes)) {
+      Publish(e, miss);
+      return e;
+    }
+    if (miss == "the first call") miss = StrCat("the sizes break the condition ", broken->condition.ToString(), " (", broken->message, ")");
   }
-  entries_.push_back(e);
-  return e;
 }
 
 std::shared_ptr<Entry> StaticCore::PrepareFromSpecs(size_t num_arguments, const FlatFunction& flat) {
@@ -241,11 +302,9 @@ std::shared_ptr<Entry> StaticCore::PrepareFromSpecs(size_t num_arguments, const 
   for (const InputSpec& s : specs_) types.push_back(s.type());
   std::string miss;
   std::lock_guard capture(capture_mutex_);
-  if (auto e = Find(types, "", &miss)) return e;
+  if (auto e = Find(types, nullptr, "", &miss)) return e;
   std::shared_ptr<Entry> e = Capture(std::move(types), DimEnv(), "", flat);
-  std::lock_guard lock(mutex_);
-  log_.push_back(StrCat("compiled entry ", entries_.size(), ", because compile() or save() asked for it"));
-  entries_.push_back(e);
+  Publish(e, "compile() or save() asked for it");
   return e;
 }
 
@@ -274,6 +333,8 @@ std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const
       return RunEntry(e, arguments, nullptr);
     } catch (const TripLimit&) {
       // The long way below verifies more turns.
+    } catch (const BrokenGuard&) {
+      // These sizes get a program of their own.
     }
   }
   const FlatFunction flat = make();
@@ -296,11 +357,12 @@ std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const
 
 std::shared_ptr<Entry> StaticCore::VerifyMoreTurns(const std::shared_ptr<Entry>& entry, const std::vector<Tensor>& arguments, const FlatFunction& flat) {
   DimEnv hints;
-  std::vector<TensorType> types = TypesFor(arguments, hints);
+  TypesFor(arguments, hints);
+  std::vector<TensorType> types = entry->types;
   const int64_t before = entry->verified_turns;
   std::lock_guard capture(capture_mutex_);
   if (entry->verified_turns > before) return entry;  // another thread did it
-  CaptureSession session(flat, types, hints);
+  CaptureSession session(flat, types, hints, strict_);
   const Automaton automaton = LearnFunction(session);
   if (!SameFunction(*entry, automaton, session)) {
     std::shared_ptr<Entry> now = Capture(std::move(types), hints, entry->host_key, flat);
@@ -319,11 +381,32 @@ std::shared_ptr<Entry> StaticCore::VerifyMoreTurns(const std::shared_ptr<Entry>&
   return entry;
 }
 
+namespace {
+
+// What a captured function can't do to its arguments, and an eager one would.
+void CheckArguments(const Entry& entry, const std::vector<TensorImpl*>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const TensorImpl& t = *arguments[i];
+    if (entry.calls_backward && t.requires_grad)
+      throw Error(ErrorCode::kUnimplemented,
+                  StrCat(entry.graph->name, ": argument ", i,
+                         " requires a gradient, and the function calls backward(), which collects gradients of parameters only; pass x.detach(), or return grad({loss}, {x})"));
+    for (size_t s = 0; s < entry.graph->states.size(); ++s)
+      if (entry.graph->states[s].result >= 0 && entry.externals[s].Current().storage == t.storage)
+        throw Error(ErrorCode::kUnimplemented,
+                    StrCat(entry.graph->name, ": argument ", i, " shares memory with the state '", entry.graph->states[s].name,
+                           "', which the function writes; the write would have to show in the argument. Pass a clone()"));
+  }
+}
+
+}  // namespace
+
 std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments, const FlatFunction* verify) {
   Entry& entry = *shared;
   std::vector<TensorImpl*> inputs;
   bool wants = false;
   for (const Tensor& t : arguments) inputs.push_back(&t.impl());
+  CheckArguments(entry, inputs);
   std::vector<ImplPtr> old_grads;  // the call replaces them; the tape still needs the operands
   for (const External& e : entry.externals) {
     inputs.push_back(&e.Current());

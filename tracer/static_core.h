@@ -54,6 +54,7 @@ struct Entry {
   std::vector<External> externals;                              ///< by state of the graph
   std::vector<std::string> pinned;
   std::vector<FinalGrad> final_grads;
+  bool calls_backward = false;                                  ///< the function calls backward()
   int num_results = 0;
   std::atomic<int64_t> verified_turns{0};                       ///< of every loop, compared with the function
   int runs = 0;                                                 ///< of the function, to capture it
@@ -90,7 +91,9 @@ class StaticCore {
   std::vector<TensorType> TypesFor(const std::vector<Tensor>& arguments, DimEnv& hints) const;
   /// The entry of the last call if it serves these arguments as well; cheap.
   std::shared_ptr<Entry> Again(const std::vector<Tensor>& arguments, const std::string& host_key) const;
-  std::shared_ptr<Entry> Find(const std::vector<TensorType>& types, const std::string& host_key, std::string* miss) const;
+  /// `sizes`: of the call, by the symbols of `types`; null: any that the types allow.
+  std::shared_ptr<Entry> Find(const std::vector<TensorType>& types, const DimEnv* sizes, const std::string& host_key, std::string* miss) const;
+  void Publish(const std::shared_ptr<Entry>& e, const std::string& why);
   std::shared_ptr<Entry> Capture(std::vector<TensorType> types, const DimEnv& hints, const std::string& host_key, const FlatFunction& flat);
   /// Compares the loops of a program with the function for more turns than before, and lets them run that far. Returns the entry to go on
   /// with: another one where the function is not what it was when it was captured.
@@ -102,6 +105,7 @@ class StaticCore {
   std::vector<InputSpec> specs_;
   StaticOptions options_;
   bool of_module_;
+  bool strict_ = false;             // of any InputSpec
   CellNames names_;
   mutable std::mutex mutex_;        // entries_, log_
   std::mutex capture_mutex_;        // one capture at a time

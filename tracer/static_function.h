@@ -111,6 +111,9 @@ class StaticFunction;
 
 template <class R, class... A>
 class StaticFunction<R(A...)> {
+  static_assert(((!std::is_lvalue_reference_v<A> || std::is_const_v<std::remove_reference_t<A>>) && ...),
+                "a captured function takes its arguments by value or const reference: what it wrote to a reference would be lost; return it instead");
+
  public:
   StaticFunction(std::function<R(A...)> f, std::vector<InputSpec> specs, StaticOptions options, std::optional<tracer::CellNames> names)
       : function_(std::move(f)), core_(std::make_shared<tracer::StaticCore>(std::move(specs), std::move(options), std::move(names))) {}

@@ -290,7 +290,7 @@ class Structurer {
 }  // namespace
 
 std::unique_ptr<Graph> BuildGraph(const Automaton& automaton, const CaptureSession& session, const std::string& name,
-                                  const std::vector<std::string>& argument_names, const std::vector<std::string>& external_names) {
+                                  const std::vector<std::string>& argument_names, const std::vector<std::string>& external_names, std::vector<FinalGrad>* final_grads) {
   auto g = std::make_unique<Graph>();
   g->name = name;
   for (size_t i = 0; i < session.arguments().size(); ++i) g->AddArg(session.arguments()[i], argument_names[i]);
@@ -304,6 +304,10 @@ std::unique_ptr<Graph> BuildGraph(const Automaton& automaton, const CaptureSessi
   Values results = o.args[0];
   for (size_t k = 1; k < o.exits.size(); ++k) {
     const Segment& s = automaton.blocks[static_cast<size_t>(o.exits[k])].arrival;
+    if (!(s.final_grads == first.final_grads))
+      throw Error(ErrorCode::kInvalidArgument,
+                  StrCat("capture: the parameters that have a gradient after the call differ by path (", first.final_grads.size(), " gradients are left or cleared on one, ",
+                         s.final_grads.size(), " on another, or of other parameters); call backward() and clear_grad() for the same parameters on every path"));
     if (s.types != first.types || s.num_results != first.num_results) {
       auto types = [](const Segment& x) {
         return Join(x.types, ", ", [](std::string* out, const TensorType& t) { StrAppend(out, TypeToString(t)); });
@@ -323,6 +327,7 @@ std::unique_ptr<Graph> BuildGraph(const Automaton& automaton, const CaptureSessi
   for (size_t i = 0; i < written; ++i) g->SetStateResult(session.written()[i], results[outputs + i]);
   SinkLoopConditions(*g);
   Verify(*g);
+  *final_grads = first.final_grads;
   return g;
 }
 

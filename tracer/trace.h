@@ -39,6 +39,13 @@ struct TraceOp {
   }
 };
 
+/// The gradient of a cell after the call: the last `values` of a kReturn segment, in this order.
+struct FinalGrad {
+  int external = 0;
+  bool cleared = false;  ///< no value: the gradient was cleared
+  friend bool operator==(const FinalGrad&, const FinalGrad&) = default;
+};
+
 /// Straight-line code, and what it arrives at.
 struct Segment {
   enum Kind : uint8_t { kBranch, kReturn, kThrow } kind = kBranch;
@@ -49,6 +56,7 @@ struct Segment {
   Ref predicate;                   ///< kBranch
   std::vector<void*> stack;        ///< of the decision
   std::exception_ptr exception;    ///< kThrow
+  std::vector<FinalGrad> final_grads;  ///< kReturn
   int num_results = 0;             ///< kReturn: the first of `values` are results, the rest written state, then gradients
 
   friend bool operator==(const Segment& a, const Segment& b) {

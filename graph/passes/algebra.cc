@@ -65,6 +65,8 @@ const std::vector<Row>& Rows() {
            if (first[order[i]] != i) return nullptr;
          return inner->inputs[0];
        }},
+      // Gradients are graphs of their own by now.
+      {&DefOf<ops::StopGradient>(), "stop_gradient(x) = x", [](const Node& n) { return Same(n, n.inputs[0]); }},
       {&DefOf<ops::Where>(), "where of equal branches",
        [](const Node& n) { return n.inputs[1] == n.inputs[2] ? Same(n, n.inputs[1]) : nullptr; }},
   };

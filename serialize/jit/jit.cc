@@ -6,6 +6,7 @@
 
 #include "sinter/eager/creation.h"
 #include "sinter/eager/grad_mode.h"
+#include "sinter/eager/recorder.h"
 #include "sinter/graph/ops/control_flow.h"
 #include "sinter/graph/strings.h"
 #include "sinter/serialize/format/graph_file.h"
@@ -126,6 +127,8 @@ void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOp
 }
 
 std::vector<Tensor> LoadedFunction::Call(const std::vector<Tensor>& arguments) const {
+  if (Recorder::Current() != nullptr)
+    throw Error(ErrorCode::kUnimplemented, "a loaded program can't be called while another function is captured: its result would be frozen into that program");
   std::vector<TensorView> views;
   for (const Tensor& t : arguments) {
     const TensorImpl& impl = t.impl();

@@ -226,6 +226,49 @@ TEST(StaticFunction, AGrowingTensorSaysWhatGrows) {
   EXPECT_NE(why.find("static_function_test.cc"), std::string::npos) << why;
 }
 
+// A size that breaks a guard is no error: it gets a program of its own.
+TEST(StaticFunction, GuardsThatBreakGiveAnotherEntry) {
+  auto f = [](const Tensor& x, const Tensor& y) { return x + y; };
+  auto g = to_static(f, {InputSpec({"n"}), InputSpec({"m"})}, {.numerics = Numerics::kExact});
+  EXPECT_EQ(V(g(ones({5}), ones({1}))), V(f(ones({5}), ones({1}))));
+  EXPECT_EQ(V(g(ones({5}), ones({5}))), V(f(ones({5}), ones({5}))));
+  EXPECT_EQ(V(g(ones({7}), ones({7}))), V(f(ones({7}), ones({7}))));
+  EXPECT_EQ(V(g(ones({5}), ones({1}))), V(f(ones({5}), ones({1}))));
+  EXPECT_EQ(g.num_entries(), 2);
+  EXPECT_THROW(g(ones({5}), ones({3})), Error);
+  auto pinned = [](const Tensor& x) { return x.reshape({x.shape()[0], -1}) * 2; };
+  auto h = to_static(pinned, {InputSpec({kDynamic, 2})}, {.numerics = Numerics::kExact});
+  for (int64_t n : {4, 3, 4, 1}) EXPECT_EQ(V(h(ones({n, 2}))), V(pinned(ones({n, 2})))) << n;
+  EXPECT_EQ(h.num_entries(), 3);
+  EXPECT_NE(h.explain().find("shape() pinned the size"), std::string::npos) << h.explain();
+  auto strict = to_static(pinned, {InputSpec({kDynamic, 2}, kFloat32, "x", {.strict = true})});
+  EXPECT_NE(WhyRefused([&] { strict(ones({4, 2})); }).find("an InputSpec is strict"), std::string::npos);
+}
+
+TEST(StaticFunction, ConditionsOnSizesMayGoEitherWay) {
+  auto f = [](const Tensor& x, const Tensor& y) {
+    if (x.dim(0) == y.dim(0)) return x + y;
+    return x + y.sum();
+  };
+  auto g = to_static(f, {InputSpec({"n"}), InputSpec({"m"})}, {.numerics = Numerics::kExact});
+  for (auto [n, m] : {std::pair(3, 3), std::pair(5, 2), std::pair(4, 4), std::pair(2, 5)})
+    EXPECT_EQ(V(g(ones({n}), ones({m}))), V(f(ones({n}), ones({m})))) << n << " " << m;
+}
+
+TEST(StaticFunction, OneNameWithTwoFactsIsAnError) {
+  EXPECT_NE(WhyRefused([] { to_static([](const Tensor& x, const Tensor& y) { return x + y; }, {InputSpec({"n"}), InputSpec({dim("n", {.min = 1})})}); })
+                .find("different facts"),
+            std::string::npos);
+}
+
+TEST(StaticFunction, AnIndexThatIsDataIsChecked) {
+  auto f = [](const Tensor& x, const Tensor& at) { return x[Int(at)] * 2; };
+  auto g = to_static(f, {InputSpec({"n"}), InputSpec({}, kInt64)}, {.numerics = Numerics::kExact});
+  const Tensor x = tensor({1.0, 2.0, 3.0});
+  for (int64_t i : {0, 2, -1, -3}) EXPECT_EQ(V(g(x, tensor(i))), V(f(x, tensor(i)))) << i;
+  for (int64_t i : {3, -4}) EXPECT_NE(WhyRefused([&] { g(x, tensor(i)); }).find("out of range"), std::string::npos) << i;
+}
+
 TEST(StaticFunction, StateIsReadByReference) {
   Parameter w(tensor({1.0, 2.0}));
   auto g = to_static([&](const Tensor& x) { return x * w; }, {InputSpec({2})}, {.numerics = Numerics::kExact});
