@@ -14,23 +14,26 @@ class Differentiator {
  public:
   Differentiator(Block& block, const Node* before) : block_(block), builder_(block, before), before_(before) {}
 
-  /// `local`: values from outside of the block are ends, also where they depend on one another.
-  std::vector<Value*> Run(Value* of, Value* seed, std::span<Value* const> wrt, bool local = false) {
+  /// `local`: values from outside of the block are ends, also where they depend on one another; `sums` are their gradients so far.
+  std::vector<Value*> Run(std::span<Value* const> outputs, std::span<Value* const> seeds, std::span<Value* const> wrt, bool local = false,
+                          std::span<Value* const> sums = {}) {
     // This block up to here, and the blocks around it up to the nodes that hold it; outermost first.
     chain_ = {{&block_, before_}};
     for (Block* b = &block_; !local && b->parent != nullptr; b = b->parent->parent) chain_.insert(chain_.begin(), {b->parent->parent, b->parent});
     for (auto [block, before] : chain_) DecomposeUngraded(*block, before);
-    of = Present(of);
-    seed = Present(seed);
     std::vector<Value*> targets;
     for (Value* v : wrt) targets.push_back(Present(v));
     wrt = targets;
     std::vector<Node*> nodes = NodesBefore();
     std::unordered_set<const Value*> active = DependentOn(nodes, wrt);
     std::unordered_map<const Value*, Value*> grads;
-    if (active.contains(of)) {
-      if (seed == nullptr) seed = GraphBuilder::Unwrap(FullLike(builder_.Wrap(of), 1));
-      grads[of] = seed;
+    for (size_t k = 0; k < sums.size(); ++k)
+      if (sums[k]) grads[wrt[k]] = Present(sums[k]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Value* of = Present(outputs[i]);
+      if (!active.contains(of)) continue;
+      Value* seed = seeds[i] ? Present(seeds[i]) : GraphBuilder::Unwrap(FullLike(builder_.Wrap(of), 1));
+      Accumulate(grads, of, seed);
     }
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) Backpropagate(**it, active, grads);
     std::vector<Value*> results;
@@ -164,24 +167,24 @@ class Differentiator {
       Block& to = *backward->regions[branch];
       std::unordered_map<const Value*, Value*> map;
       to.results = CloneInto(*n.regions[branch], to, map);  // kept as results while composites among them are decomposed
-      // The scalar whose gradients are the sums over all results.
-      std::vector<Value*> total(captured.size(), nullptr);
+      std::vector<Value*> outputs, seeds, sums;
       for (size_t i = 0; i < n.outputs.size(); ++i) {
         auto seed = grads.find(n.out(static_cast<int>(i)));
         if (seed == grads.end()) continue;
-        std::vector<Value*> parts = Differentiator(to, nullptr).Run(to.results[i], seed->second, captured, true);
-        GraphBuilder inner(to);
-        for (size_t k = 0; k < captured.size(); ++k) {
-          if (parts[k] == nullptr) continue;
-          total[k] = total[k] ? GraphBuilder::Unwrap(add(inner.Wrap(total[k]), inner.Wrap(parts[k]))) : parts[k];
-        }
+        outputs.push_back(to.results[i]);
+        seeds.push_back(seed->second);
       }
+      for (Value* v : captured) {
+        auto sum = grads.find(v);
+        sums.push_back(sum == grads.end() ? nullptr : sum->second);
+      }
+      std::vector<Value*> total = Differentiator(to, nullptr).Run(outputs, seeds, captured, true, sums);
       GraphBuilder inner(to);
       for (size_t k = 0; k < captured.size(); ++k)
         if (total[k] == nullptr) total[k] = GraphBuilder::Unwrap(FullLike(inner.Wrap(captured[k]), 0));
       to.results = total;
     }
-    for (size_t k = 0; k < captured.size(); ++k) Accumulate(grads, captured[k], backward->out(static_cast<int>(k)));
+    for (size_t k = 0; k < captured.size(); ++k) grads[captured[k]] = backward->out(static_cast<int>(k));
   }
 
   void MoveBefore(Node* node) {
@@ -206,13 +209,16 @@ bool LowerInBlock(Block& block) {
     ++it;
     for (auto& r : n->regions) changed |= LowerInBlock(*r);
     if (n->op != &DefOf<ops::Gradient>()) continue;
-    const bool seeded = n->op->AttrsOrDefault(n->attrs)->As<ops::Gradient::Attrs>().seeded;
-    const size_t first = seeded ? 2 : 1;
-    std::vector<Value*> wrt(n->inputs.begin() + static_cast<int64_t>(first), n->inputs.end());
-    std::vector<Value*> grads = Differentiate(block, n->inputs[0], seeded ? n->inputs[1] : nullptr, wrt, n);
+    const auto& a = n->op->AttrsOrDefault(n->attrs)->As<ops::Gradient::Attrs>();
+    const size_t first = ops::Gradient::FirstInput(a), outputs = static_cast<size_t>(a.outputs);
+    const std::vector<Value*> operands = n->inputs;  // the node's own change as composites are decomposed
+    const std::span<Value* const> all(operands);
+    std::vector<Value*> seeds(outputs, nullptr);
+    if (a.seeded) seeds.assign(all.begin() + a.outputs, all.begin() + 2 * a.outputs);
+    std::vector<Value*> grads = Differentiate(block, all.first(outputs), seeds, all.subspan(first), n);
     GraphBuilder builder(block, n);
     builder.SetStack(n->stack, n->source, "gradient");
-    for (size_t i = 0; i < wrt.size(); ++i) {
+    for (size_t i = 0; i < grads.size(); ++i) {
       if (grads[i] == nullptr) grads[i] = GraphBuilder::Unwrap(FullLike(builder.Wrap(n->inputs[first + i]), 0));
       block.graph->ReplaceAllUses(n->out(static_cast<int>(i)), grads[i]);
     }
@@ -225,7 +231,11 @@ bool LowerInBlock(Block& block) {
 }  // namespace
 
 std::vector<Value*> Differentiate(Block& block, Value* of, Value* seed, std::span<Value* const> wrt, const Node* before) {
-  return Differentiator(block, before).Run(of, seed, wrt);
+  return Differentiate(block, std::span(&of, 1), std::span(&seed, 1), wrt, before);
+}
+
+std::vector<Value*> Differentiate(Block& block, std::span<Value* const> of, std::span<Value* const> seeds, std::span<Value* const> wrt, const Node* before) {
+  return Differentiator(block, before).Run(of, seeds, wrt);
 }
 
 bool LowerGradients(Graph& graph) { return LowerInBlock(graph.body); }

@@ -6,6 +6,7 @@
 #include "sinter/eager/grad_mode.h"
 #include "sinter/graph/call_stack.h"
 #include "sinter/graph/ops/arithmetic.h"
+#include "sinter/graph/ops/constant.h"
 #include "sinter/graph/ops/control_flow.h"
 #include "sinter/graph/ops/views.h"
 #include "sinter/graph/strings.h"
@@ -197,24 +198,25 @@ class CaptureRun final : public Recorder, public GuardSink {
 
   std::vector<ImplPtr> Gradients(std::span<TensorImpl* const> outputs, std::span<TensorImpl* const> inputs,
                                  std::span<TensorImpl* const> seeds) override {
-    std::vector<ImplPtr> total(inputs.size());
+    // Either all outputs have a seed or none.
+    const bool seeded = std::any_of(seeds.begin(), seeds.end(), [](const TensorImpl* s) { return s != nullptr; });
+    std::vector<TensorImpl*> operands(outputs.begin(), outputs.end());
+    std::vector<ImplPtr> ones;
     for (size_t k = 0; k < outputs.size(); ++k) {
-      std::vector<TensorImpl*> operands = {outputs[k]};
-      if (seeds[k]) operands.push_back(seeds[k]);
-      operands.insert(operands.end(), inputs.begin(), inputs.end());
-      std::vector<TensorType> types;
-      for (TensorImpl* t : inputs) types.push_back(SymbolicTypeOf(*t));
-      std::vector<ImplPtr> part =
-          Record(DefOf<ops::Gradient>(), MakeAttrs(ops::Gradient::Attrs{seeds[k] != nullptr}), operands, types);
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (total[i]) {
-          TensorImpl* in[] = {total[i].get(), part[i].get()};
-          part[i] = Record(DefOf<ops::Add>(), nullptr, in, std::span(&types[i], 1))[0];
-        }
-        total[i] = part[i];
+      const TensorType type = SymbolicTypeOf(*outputs[k]);
+      if (seeds[k] == nullptr && NumElements(type.shape) != Dim(1))
+        throw Error(ErrorCode::kInvalidArgument, StrCat("grad: output ", k, " (", TypeToString(type), ") has more than one element; reduce it (sum, mean) or give a seed"));
+      if (!seeded) continue;
+      if (seeds[k] == nullptr) {
+        const AttrPtr one = MakeAttrs(ops::Full::Attrs{{type.shape.begin(), type.shape.end()}, 1, type.dtype});
+        ones.push_back(Record(DefOf<ops::Full>(), one, {}, std::span(&type, 1))[0]);
       }
+      operands.push_back(seeds[k] ? seeds[k] : ones.back().get());
     }
-    return total;
+    operands.insert(operands.end(), inputs.begin(), inputs.end());
+    std::vector<TensorType> types;
+    for (TensorImpl* t : inputs) types.push_back(SymbolicTypeOf(*t));
+    return Record(DefOf<ops::Gradient>(), MakeAttrs(ops::Gradient::Attrs{seeded, static_cast<int64_t>(outputs.size())}), operands, types);
   }
 
   void AssignGrad(TensorImpl& t, TensorImpl* value) override {

@@ -50,16 +50,13 @@ std::shared_ptr<const Executable> CompiledBackward::Program(const std::vector<bo
   g.SetOutputs(results);  // keeps them alive while gradients are made
   LowerGradients(g);
   GraphBuilder builder(g.body);
-  std::vector<Value*> total(wrt.size(), nullptr);
+  std::vector<Value*> of, of_seeds;
   for (int i = 0; i < entry_->num_results; ++i) {
-    Value* of = g.body.results[static_cast<size_t>(i)];
-    if (!IsFloating(of->type.dtype)) continue;
-    std::vector<Value*> part = Differentiate(g.body, of, seeds[static_cast<size_t>(i)], wrt);
-    for (size_t k = 0; k < wrt.size(); ++k) {
-      if (part[k] == nullptr) continue;
-      total[k] = total[k] ? GraphBuilder::Unwrap(add(builder.Wrap(total[k]), builder.Wrap(part[k]))) : part[k];
-    }
+    if (!IsFloating(g.body.results[static_cast<size_t>(i)]->type.dtype)) continue;
+    of.push_back(g.body.results[static_cast<size_t>(i)]);
+    of_seeds.push_back(seeds[static_cast<size_t>(i)]);
   }
+  std::vector<Value*> total = Differentiate(g.body, of, of_seeds, wrt);
   for (size_t k = 0; k < wrt.size(); ++k)
     if (total[k] == nullptr) total[k] = GraphBuilder::Unwrap(FullLike(builder.Wrap(wrt[k]), 0));
   g.SetOutputs(total);

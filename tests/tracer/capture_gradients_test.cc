@@ -91,6 +91,50 @@ TEST(CaptureGradients, TwoLossesAccumulate) {
   });
 }
 
+// The order in which contributions are added is the eager one, through branches too.
+TEST(CaptureGradients, OrderOfAccumulation) {
+  ExpectSameTraining([](State& s, const Tensor& x) {
+    Tensor y = s.a * x, z = y * 1.1f + s.a * 0.3f;
+    if (x.sum() > 0) {
+      z = z * s.a + y * 0.7f;
+      if (x.max() > 1) y = y * s.a + z * 1.3f;
+      else z = z * y - s.a;
+    } else {
+      y = tanh(y) * s.a;
+    }
+    Tensor loss = (z * s.a + y * s.b).sum() + (z * y).sum();
+    loss.backward();
+    Sgd(s.a);
+    return loss;
+  });
+}
+
+TEST(CaptureGradients, SeveralResultsOfACompiledCall) {
+  State eager, compiled;
+  auto f = [](State& s, const Tensor& x) {
+    Tensor y = s.a * x, z = tanh(y * s.a) * 0.3f + y;
+    return std::pair<Tensor, Tensor>{y * z, z * 1.7f + y * 0.1f};
+  };
+  auto g = to_static([&](const Tensor& x) { return f(compiled, x); }, {InputSpec({3})}, {.numerics = Numerics::kExact});
+  const Tensor x = tensor({0.3, -0.7, 1.1}), seed = tensor({0.9, 1.3, -0.2});
+  auto [y, z] = f(eager, x);
+  ((y * seed).sum() + z.sum()).backward();
+  auto [v, w] = g(x);
+  ((v * seed).sum() + w.sum()).backward();
+  EXPECT_EQ(V(eager.a.grad()), V(compiled.a.grad()));
+}
+
+TEST(CaptureGradients, GradOfSeveralOutputs) {
+  State eager, captured;
+  auto f = [](State& s, const Tensor& x) {
+    Tensor y = s.a * x, p = (y * y).sum(), q = (tanh(y) * s.a).sum();
+    return grad({p, q}, {s.a})[0];
+  };
+  auto g = to_static([&](const Tensor& x) { return f(captured, x); }, {InputSpec({3})}, {.numerics = Numerics::kExact});
+  const Tensor x = tensor({0.3, -0.7, 1.1});
+  EXPECT_EQ(V(f(eager, x)), V(g(x)));
+}
+
 TEST(CaptureGradients, AStepBetweenTwoLosses) {
   ExpectSameTraining([](State& s, const Tensor& x) {
     (s.a * x).square().sum().backward();
