@@ -105,7 +105,7 @@ void RecordOnTape(const OpDef& op, const AttrPtr& attrs, Operands in, Results& o
   Attach(node, std::span<ImplPtr>(out));
 }
 
-Ref<TapeNode> NewCustomNode(std::string name, Operands in, std::span<const ImplPtr> out,
+Ref<TapeNode> NewCustomNode(std::string name, std::vector<TapeEdge> edges, std::span<const ImplPtr> out,
                             std::unique_ptr<CustomBackward> backward) {
   Ref<TapeNode> node(new TapeNode());
   node->custom_name = std::move(name);
@@ -113,7 +113,7 @@ Ref<TapeNode> NewCustomNode(std::string name, Operands in, std::span<const ImplP
   node->custom_outputs = out.size();
   node->sequence = NextSequence();
   if (eager_state.anomaly) node->stack = CaptureCallStack();
-  for (TensorImpl* t : in) node->edges.push_back(EdgeOf(*t));
+  node->edges.assign(std::make_move_iterator(edges.begin()), std::make_move_iterator(edges.end()));
   std::vector<ImplPtr> results(out.begin(), out.end());
   Attach(node, results);
   return node;

@@ -78,8 +78,8 @@ namespace eager {
 /// Puts a computed op on the tape and makes its results point to it; or marks where the gradient is cut, if
 /// the op has none.
 void RecordOnTape(const OpDef& op, const AttrPtr& attrs, Operands in, Results& out);
-/// A new node for results that something else computed. Operands that need no gradient are allowed.
-Ref<TapeNode> NewCustomNode(std::string name, Operands in, std::span<const ImplPtr> out,
+/// A new node for results that something else computed. `edges` say where the gradients of its operands go; some may go nowhere.
+Ref<TapeNode> NewCustomNode(std::string name, std::vector<TapeEdge> edges, std::span<const ImplPtr> out,
                             std::unique_ptr<CustomBackward> backward);
 /// Where the gradient of a tensor goes.
 TapeEdge EdgeOf(TensorImpl& t);

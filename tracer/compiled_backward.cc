@@ -1,95 +1,59 @@
 #include "sinter/tracer/compiled_backward.h"
 
-#include "sinter/codegen/cpu/backend.h"
-#include "sinter/codegen/optimize.h"
 #include "sinter/eager/creation.h"
-#include "sinter/graph/gradient.h"
-#include "sinter/graph/ops/basic.h"
 #include "sinter/graph/strings.h"
 #include "sinter/tracer/run_executable.h"
-#include "sinter/tracer/static_core.h"
 
 namespace sinter::tracer {
 
-std::unique_ptr<CompiledBackward> CompiledBackward::Make(std::shared_ptr<Entry> entry, const std::vector<TensorImpl*>& inputs, const std::vector<ImplPtr>& outputs) {
-  std::unique_ptr<CompiledBackward> b(new CompiledBackward(std::move(entry)));
-  // Assigning a parameter gives it other memory, so an alias of the present one is the value as it is now.
-  for (TensorImpl* t : inputs) {
-    b->inputs_.push_back(NewAlias(*t, t->shape, t->strides, t->offset));
-    b->versions_.push_back(t->storage->version());
-  }
-  for (int i = 0; i < b->entry_->num_results; ++i) b->results_.push_back(outputs[static_cast<size_t>(i)]->type());
+// Assigning a parameter gives it other memory, so an alias of the present one is the value as it is now.
+void CompiledBackward::Add(TensorImpl& input) {
+  inputs_.push_back(NewAlias(input, input.shape, input.strides, input.offset));
+  edges_.push_back(eager::EdgeOf(input));
+  versions_.push_back(input.storage->version());
+}
+
+std::unique_ptr<CompiledBackward> CompiledBackward::Make(std::shared_ptr<Differentiable> program, const std::vector<TensorImpl*>& inputs) {
+  std::unique_ptr<CompiledBackward> b(new CompiledBackward(std::move(program)));
+  for (TensorImpl* t : inputs) b->Add(*t);
   return b;
 }
 
-void CompiledBackward::Attach(std::unique_ptr<CompiledBackward> backward, const std::vector<TensorImpl*>& inputs, std::vector<Tensor>& results) {
-  std::vector<ImplPtr> out;
-  for (const Tensor& t : results) out.push_back(t.impl_ptr());
-  const std::string name = backward->entry_->graph->name;
-  eager::NewCustomNode(name, inputs, out, std::move(backward));
+void CompiledBackward::Attach(std::unique_ptr<CompiledBackward> backward, std::span<const ImplPtr> results) {
+  for (const ImplPtr& t : results) backward->results_.push_back(t->type());
+  const std::string name = backward->program_->graph().name;
+  std::vector<TapeEdge> edges = backward->edges_;
+  eager::NewCustomNode(name, std::move(edges), results, std::move(backward));
 }
 
-// The captured function with its inputs as arguments and a seed for each result; results are the gradients of the wanted inputs.
-std::shared_ptr<const Executable> CompiledBackward::Program(const std::vector<bool>& wanted) {
-  std::lock_guard lock(entry_->backward_mutex);
-  std::shared_ptr<const Executable>& program = entry_->backward[wanted];
-  if (program) return program;
-  const Graph& forward = *entry_->graph;
-  Graph g;
-  g.name = forward.name + ".backward";
-  g.numerics = forward.numerics;
-  g.guards = forward.guards;
-  std::unordered_map<const Value*, Value*> map;
-  for (const auto& p : forward.body.params) map[p.get()] = g.AddArg(p->type, p->name);
-  std::vector<Value*> seeds;
-  for (int i = 0; i < entry_->num_results; ++i) seeds.push_back(g.AddArg(forward.body.results[static_cast<size_t>(i)]->type, StrCat("seed", i)));
-  std::vector<Value*> results = CloneInto(forward.body, g.body, map);
-  std::vector<Value*> wrt;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    if (wanted[i]) wrt.push_back(g.body.params[i].get());
-  g.SetOutputs(results);  // keeps them alive while gradients are made
-  LowerGradients(g);
-  GraphBuilder builder(g.body);
-  std::vector<Value*> of, of_seeds;
-  for (int i = 0; i < entry_->num_results; ++i) {
-    if (!IsFloating(g.body.results[static_cast<size_t>(i)]->type.dtype)) continue;
-    of.push_back(g.body.results[static_cast<size_t>(i)]);
-    of_seeds.push_back(seeds[static_cast<size_t>(i)]);
-  }
-  std::vector<Value*> total = Differentiate(g.body, of, of_seeds, wrt);
-  for (size_t k = 0; k < wrt.size(); ++k)
-    if (total[k] == nullptr) total[k] = GraphBuilder::Unwrap(FullLike(builder.Wrap(wrt[k]), 0));
-  g.SetOutputs(total);
-  codegen::Optimize(g);
-  codegen::CompileOptions o;
-  o.backend = codegen::CpuBackend();
-  program = codegen::Compile(g, o);
-  return program;
+void CompiledBackward::CheckVersions() const {
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i]->storage->version() != versions_[i])
+      throw Error(ErrorCode::kFailedPrecondition,
+                  StrCat("backward: the gradient of the compiled function '", program_->graph().name, "' needs its input '", program_->graph().body.params[i]->name, "' (",
+                         TypeToString(inputs_[i]->type()), "), which was overwritten after the call; write to a clone(), or use the op that makes a new tensor"));
 }
 
 std::vector<ImplPtr> CompiledBackward::Run(std::span<const ImplPtr> result_gradients, const std::vector<bool>& wanted, bool create_graph) {
-  if (create_graph)
-    throw Error(ErrorCode::kUnimplemented, StrCat("second derivatives through the compiled function '", entry_->graph->name,
-                                                  "': call the function itself, or take the gradient inside of the captured function"));
-  std::vector<TensorImpl*> inputs;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i]->storage->version() != versions_[i])
-      throw Error(ErrorCode::kFailedPrecondition,
-                  StrCat("backward: the gradient of the compiled function '", entry_->graph->name, "' needs its input '", entry_->graph->body.params[i]->name, "' (",
-                         TypeToString(inputs_[i]->type()), "), which was overwritten after the call; write to a clone(), or use the op that makes a new tensor"));
-    inputs.push_back(inputs_[i].get());
-  }
-  std::vector<ImplPtr> zeros;
-  for (size_t i = 0; i < results_.size(); ++i) {
-    if (result_gradients[i]) {
-      inputs.push_back(result_gradients[i].get());
-      continue;
+  CheckVersions();
+  std::vector<ImplPtr> seeds;
+  for (size_t i = 0; i < results_.size(); ++i)
+    seeds.push_back(result_gradients[i] ? result_gradients[i] : sinter::full(results_[i].shape, 0, results_[i].dtype).impl_ptr());
+  std::vector<TensorImpl*> operands;
+  for (const ImplPtr& t : inputs_) operands.push_back(t.get());
+  for (const ImplPtr& t : seeds) operands.push_back(t.get());
+  const std::shared_ptr<Differentiable> program = program_->Backward(wanted);
+  std::vector<ImplPtr> made = RunExecutable(*program->executable(), operands);
+  if (create_graph) {
+    std::unique_ptr<CompiledBackward> second(new CompiledBackward(program));
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      second->inputs_.push_back(inputs_[i]);
+      second->edges_.push_back(edges_[i]);
+      second->versions_.push_back(versions_[i]);
     }
-    Tensor zero = sinter::full(results_[i].shape, 0, results_[i].dtype);
-    zeros.push_back(zero.impl_ptr());
-    inputs.push_back(zeros.back().get());
+    for (const ImplPtr& t : seeds) second->Add(*t);
+    Attach(std::move(second), made);
   }
-  std::vector<ImplPtr> made = RunExecutable(*Program(wanted), inputs);
   std::vector<ImplPtr> grads(wanted.size());
   size_t k = 0;
   for (size_t i = 0; i < wanted.size(); ++i)

@@ -1,35 +1,39 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sinter/eager/tape.h"
 #include "sinter/eager/tensor.h"
-#include "sinter/runtime/executable.h"
+#include "sinter/tracer/differentiable.h"
 
 namespace sinter::tracer {
 
-struct Entry;
-
-/// The gradient of a compiled call: one node of the tape. The backward program is derived from the captured graph and compiled when
-/// first needed; it computes again what it needs of the forward.
+/// The gradient of a compiled call: one node of the tape. The backward program is derived from the captured graph and computes again what it
+/// needs of the forward. With create_graph it is a node itself, so that gradients of any order work.
 class CompiledBackward final : public CustomBackward {
  public:
   /// Keeps the inputs as they are now. To be made before state is written.
-  static std::unique_ptr<CompiledBackward> Make(std::shared_ptr<Entry> entry, const std::vector<TensorImpl*>& inputs, const std::vector<ImplPtr>& outputs);
+  static std::unique_ptr<CompiledBackward> Make(std::shared_ptr<Differentiable> program, const std::vector<TensorImpl*>& inputs);
   /// Puts the node on the tape: results get their history.
-  static void Attach(std::unique_ptr<CompiledBackward> backward, const std::vector<TensorImpl*>& inputs, std::vector<Tensor>& results);
+  static void Attach(std::unique_ptr<CompiledBackward> backward, std::span<const ImplPtr> results);
 
   std::vector<ImplPtr> Run(std::span<const ImplPtr> result_gradients, const std::vector<bool>& wanted, bool create_graph) override;
-  void Release() override { inputs_.clear(); }
+  void Release() override {
+    inputs_.clear();
+    edges_.clear();
+  }
 
  private:
-  explicit CompiledBackward(std::shared_ptr<Entry> entry) : entry_(std::move(entry)) {}
-  std::shared_ptr<const Executable> Program(const std::vector<bool>& wanted);
+  explicit CompiledBackward(std::shared_ptr<Differentiable> program) : program_(std::move(program)) {}
+  void Add(TensorImpl& input);
+  void CheckVersions() const;
 
-  std::shared_ptr<Entry> entry_;
-  std::vector<ImplPtr> inputs_;     // aliases of the inputs' memory
-  std::vector<uint64_t> versions_;  // of their memory at the call
+  std::shared_ptr<Differentiable> program_;
+  std::vector<ImplPtr> inputs_;      // aliases of the inputs' memory
+  std::vector<TapeEdge> edges_;      // where their gradients go
+  std::vector<uint64_t> versions_;   // of their memory at the call
   std::vector<ConcreteType> results_;
 };
 

@@ -421,7 +421,10 @@ std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, c
   for (int i = 0; i < entry.num_results; ++i) results.emplace_back(outputs[static_cast<size_t>(i)]);
   const bool differentiable = wants && GradEnabled();
   std::unique_ptr<CompiledBackward> backward;
-  if (differentiable) backward = CompiledBackward::Make(shared, inputs, outputs);
+  if (differentiable) {
+    std::call_once(entry.differentiable_once, [&] { entry.differentiable = std::make_shared<Differentiable>(entry.graph->Clone(), entry.num_results); });
+    backward = CompiledBackward::Make(entry.differentiable, inputs);
+  }
   for (size_t s = 0; s < entry.graph->states.size(); ++s) {
     const StateSlot& slot = entry.graph->states[s];
     if (slot.result < 0) continue;
@@ -433,7 +436,11 @@ std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, c
     TensorImpl& cell = *entry.externals[static_cast<size_t>(g.external)].cell;
     cell.grad = g.cleared ? ImplPtr() : outputs[grad++];
   }
-  if (backward) CompiledBackward::Attach(std::move(backward), inputs, results);
+  if (backward) {
+    std::vector<ImplPtr> attached;
+    for (const Tensor& t : results) attached.push_back(t.impl_ptr());
+    CompiledBackward::Attach(std::move(backward), attached);
+  }
   return results;
 }
 

@@ -13,6 +13,7 @@
 #include "sinter/runtime/executable.h"
 #include "sinter/runtime/function_ref.h"
 #include "sinter/tracer/capture_run.h"
+#include "sinter/tracer/differentiable.h"
 #include "sinter/tracer/input_spec.h"
 
 namespace sinter {
@@ -61,8 +62,8 @@ struct Entry {
   double capture_seconds = 0, compile_seconds = 0;
   std::atomic<uint64_t> last_used{0};
   std::atomic<bool> verified{false};                            ///< a call was compared with the eager function
-  std::mutex backward_mutex;
-  std::map<std::vector<bool>, std::shared_ptr<const Executable>> backward;  ///< by which inputs want a gradient; made when needed
+  std::once_flag differentiable_once;
+  std::shared_ptr<Differentiable> differentiable;               ///< the graph, for gradients; made when needed
 };
 
 /// What is behind a StaticFunction whatever its signature. Calls from many threads are fine as far as the state they share allows.

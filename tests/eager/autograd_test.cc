@@ -265,7 +265,7 @@ TEST(Autograd, CustomNodes) {
   Tensor y = no_grad([&] { return x * 3.0; });
   TensorImpl* in[] = {&x.impl()};
   ImplPtr out[] = {y.impl_ptr()};
-  eager::NewCustomNode("triple", in, out, std::make_unique<Triple>());
+  eager::NewCustomNode("triple", {eager::EdgeOf(*in[0])}, out, std::make_unique<Triple>());
   (y * y).backward();
   EXPECT_EQ(x.grad().item<float>(), 36);
 }

@@ -135,6 +135,32 @@ TEST(CaptureGradients, GradOfSeveralOutputs) {
   EXPECT_EQ(V(f(eager, x)), V(g(x)));
 }
 
+// Gradients of gradients of a compiled call, against those of the function itself.
+TEST(CaptureGradients, HigherOrdersThroughACompiledCall) {
+  State eager, compiled;
+  auto f = [](State& s, const Tensor& x) { return (tanh(s.a * x) * s.b * x).sum(); };
+  auto g = to_static([&](const Tensor& x) { return f(compiled, x); }, {InputSpec({3})}, {.numerics = Numerics::kExact});
+  auto orders = [](State& s, const Tensor& y, const Tensor& x) {
+    std::vector<std::vector<float>> r;
+    Tensor first = grad({y}, {x}, {}, {.create_graph = true})[0];
+    r.push_back(V(first));
+    std::vector<Tensor> second = grad({first.square().sum()}, {x, s.a}, {}, {.create_graph = true});
+    r.push_back(V(second[0]));
+    r.push_back(V(second[1]));
+    (second[0].sum() + second[1].square().sum()).backward();
+    r.push_back(V(s.a.grad()));
+    r.push_back(V(s.b.grad()));
+    r.push_back(V(x.grad()));
+    return r;
+  };
+  Tensor x = tensor({0.3, -0.7, 1.1}), z = x.clone();
+  x.requires_grad_();
+  z.requires_grad_();
+  const auto want = orders(eager, f(eager, x), x), got = orders(compiled, g(z), z);
+  for (size_t i = 0; i < want.size(); ++i)
+    for (size_t k = 0; k < want[i].size(); ++k) EXPECT_NEAR(got[i][k], want[i][k], 1e-5 * (1 + std::abs(want[i][k]))) << i << " " << k;
+}
+
 TEST(CaptureGradients, AStepBetweenTwoLosses) {
   ExpectSameTraining([](State& s, const Tensor& x) {
     (s.a * x).square().sum().backward();
