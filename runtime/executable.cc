@@ -170,6 +170,38 @@ const Executable::ShapePlan& Executable::PlanFor(const DimEnv& env, std::unique_
   return *shape_plans_.back();
 }
 
+const Shape& Executable::Prepared::OutputSizes(int i) const { return plan_->buffers[static_cast<size_t>(executable_->plan_.outputs[i])].sizes; }
+const Shape& Executable::Prepared::OutputStrides(int i) const { return plan_->buffers[static_cast<size_t>(executable_->plan_.outputs[i])].strides; }
+
+Executable::Prepared Executable::Prepare(std::span<const TensorView> inputs) const {
+  Prepared r;
+  r.executable_ = this;
+  // The sizes of all inputs say what the symbols are.
+  auto matches = [&](const ShapePlan& p) {
+    if (inputs.size() != plan_.inputs.size()) return false;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const size_t b = static_cast<size_t>(plan_.inputs[i]);
+      const Shape& sizes = p.buffers[b].sizes;
+      if (inputs[i].dtype != plan_.buffers[b].type.dtype || !std::equal(sizes.begin(), sizes.end(), inputs[i].sizes.begin(), inputs[i].sizes.end())) return false;
+    }
+    return true;
+  };
+  const int known = num_published_.load(std::memory_order_acquire);
+  for (int i = 0; i < known; ++i)
+    if (const ShapePlan* p = published_[i].load(std::memory_order_relaxed); matches(*p)) {
+      r.plan_ = p;
+      return r;
+    }
+  std::unique_ptr<ShapePlan> owned;
+  r.plan_ = &PlanFor(Bind(inputs), owned);
+  r.owned_ = std::move(owned);
+  return r;
+}
+
+void Executable::Run(const Prepared& prepared, std::span<const TensorView> inputs, std::span<const TensorView> outputs, int64_t verified_turns) const {
+  RunSteps(*prepared.plan_, inputs, outputs, verified_turns, nullptr);
+}
+
 void Executable::Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const { Run(Bind(inputs), inputs, outputs); }
 
 void Executable::Run(const DimEnv& env, std::span<const TensorView> inputs, std::span<const TensorView> outputs, int64_t verified_turns) const {

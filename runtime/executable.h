@@ -111,6 +111,24 @@ class Executable {
   ConcreteType OutputType(int i, const DimEnv& env) const;
   const std::vector<int>& OutputOrder(int i) const { return plan_.buffers[plan_.outputs[i]].order; }
 
+  struct ShapePlan;
+  /// What depends on the inputs' types alone: found again without work for sizes that were seen before.
+  class Prepared {
+   public:
+    const Shape& OutputSizes(int i) const;
+    /// In the layout of OutputOrder.
+    const Shape& OutputStrides(int i) const;
+
+   private:
+    friend class Executable;
+    const Executable* executable_ = nullptr;
+    const ShapePlan* plan_ = nullptr;
+    std::shared_ptr<const ShapePlan> owned_;
+  };
+  /// Checks the inputs as Bind does.
+  Prepared Prepare(std::span<const TensorView> inputs) const;
+  void Run(const Prepared& prepared, std::span<const TensorView> inputs, std::span<const TensorView> outputs, int64_t verified_turns = 0) const;
+
   /// Runs. Inputs may have any strides (copied if not in the plan's layout); outputs must be dense in the layout of OutputOrder.
   /// An output may share memory with an input only if they are the same state, of one layout; it is then written last.
   void Run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const;
@@ -124,7 +142,6 @@ class Executable {
   int NumKernels() const;
 
  private:
-  struct ShapePlan;
   struct Context;
   const ShapePlan& PlanFor(const DimEnv& env, std::unique_ptr<ShapePlan>& owned) const;
   std::unique_ptr<ShapePlan> MakeShapePlan(const DimEnv& env) const;

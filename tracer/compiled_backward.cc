@@ -13,7 +13,7 @@ void CompiledBackward::Add(TensorImpl& input) {
   versions_.push_back(input.storage->version());
 }
 
-std::unique_ptr<CompiledBackward> CompiledBackward::Make(std::shared_ptr<Differentiable> program, const std::vector<TensorImpl*>& inputs) {
+std::unique_ptr<CompiledBackward> CompiledBackward::Make(std::shared_ptr<Differentiable> program, std::span<TensorImpl* const> inputs) {
   std::unique_ptr<CompiledBackward> b(new CompiledBackward(std::move(program)));
   for (TensorImpl* t : inputs) b->Add(*t);
   return b;

@@ -15,7 +15,7 @@ namespace sinter::tracer {
 class CompiledBackward final : public CustomBackward {
  public:
   /// Keeps the inputs as they are now. To be made before state is written.
-  static std::unique_ptr<CompiledBackward> Make(std::shared_ptr<Differentiable> program, const std::vector<TensorImpl*>& inputs);
+  static std::unique_ptr<CompiledBackward> Make(std::shared_ptr<Differentiable> program, std::span<TensorImpl* const> inputs);
   /// Puts the node on the tape: results get their history.
   static void Attach(std::unique_ptr<CompiledBackward> backward, std::span<const ImplPtr> results);
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "absl/container/inlined_vector.h"
 #include "sinter/codegen/cpu/backend.h"
 #include "sinter/codegen/optimize.h"
 #include "sinter/eager/grad_mode.h"
@@ -260,6 +261,7 @@ std::shared_ptr<Entry> StaticCore::Capture(std::vector<TensorType> types, const 
   }
   entry->graph = BuildGraph(automaton, session, options_.name, arguments, cells, &entry->final_grads);
   entry->graph->numerics = options_.numerics;
+  entry->writes_state = std::any_of(entry->graph->states.begin(), entry->graph->states.end(), [](const StateSlot& st) { return st.result >= 0; });
   const int left_grads = static_cast<int>(std::count_if(entry->final_grads.begin(), entry->final_grads.end(), [](const FinalGrad& g) { return !g.cleared; }));
   entry->num_results = entry->graph->num_outputs - left_grads;
   entry->capture_seconds = Seconds(start);
@@ -308,14 +310,14 @@ std::shared_ptr<Entry> StaticCore::PrepareFromSpecs(size_t num_arguments, const 
   return e;
 }
 
-std::shared_ptr<Entry> StaticCore::Again(const std::vector<Tensor>& arguments, const std::string& host_key) const {
+std::shared_ptr<Entry> StaticCore::Again(std::span<const Tensor* const> arguments, const std::string& host_key) const {
   std::lock_guard lock(mutex_);
   const Entry* e = last_.get();
   if (e == nullptr || e->host_key != host_key || e->types.size() != arguments.size()) return nullptr;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const TensorType& t = e->types[i];
-    if (!arguments[i].defined()) return nullptr;
-    const TensorImpl& a = arguments[i].impl();
+    if (!arguments[i]->defined()) return nullptr;
+    const TensorImpl& a = arguments[i]->impl();
     if (a.symbolic || a.dtype != t.dtype || a.rank() != t.rank()) return nullptr;
     // Fixed sizes here; symbols, their facts and guards are checked when the program binds its inputs.
     for (int d = 0; d < t.rank(); ++d)
@@ -324,13 +326,18 @@ std::shared_ptr<Entry> StaticCore::Again(const std::vector<Tensor>& arguments, c
   return SameState(*e) ? last_ : nullptr;
 }
 
-std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const std::string& host_key, FunctionRef<FlatFunction()> make) {
+std::vector<Tensor> StaticCore::Call(std::span<const Tensor* const> operands, const std::string& host_key, FunctionRef<FlatFunction()> make) {
   // Inside another capture the function itself is part of that capture.
-  if (Recorder::Current() != nullptr) return make()(arguments);
-  if (std::shared_ptr<Entry> e = options_.verify == VerifyMode::kAlways ? nullptr : Again(arguments, host_key)) {
+  auto copies = [&] {
+    std::vector<Tensor> r;
+    for (const Tensor* t : operands) r.push_back(*t);
+    return r;
+  };
+  if (Recorder::Current() != nullptr) return make()(copies());
+  if (std::shared_ptr<Entry> e = options_.verify == VerifyMode::kAlways ? nullptr : Again(operands, host_key)) {
     e->last_used = ++clock_;
     try {
-      return RunEntry(e, arguments, nullptr);
+      return RunEntry(e, operands, nullptr);
     } catch (const TripLimit&) {
       // The long way below verifies more turns.
     } catch (const BrokenGuard&) {
@@ -338,12 +345,13 @@ std::vector<Tensor> StaticCore::Call(const std::vector<Tensor>& arguments, const
     }
   }
   const FlatFunction flat = make();
+  const std::vector<Tensor> arguments = copies();
   std::shared_ptr<Entry> e = Prepare(arguments, host_key, flat);
   e->last_used = ++clock_;
   for (;;) {
     try {
       const bool verify = options_.verify == VerifyMode::kAlways || (options_.verify == VerifyMode::kFirstCall && !e->verified.load());
-      std::vector<Tensor> results = RunEntry(e, arguments, verify ? &flat : nullptr);
+      std::vector<Tensor> results = RunEntry(e, operands, verify ? &flat : nullptr);
       if (verify) e->verified = true;
       std::lock_guard lock(mutex_);
       last_ = e;
@@ -384,7 +392,8 @@ std::shared_ptr<Entry> StaticCore::VerifyMoreTurns(const std::shared_ptr<Entry>&
 namespace {
 
 // What a captured function can't do to its arguments, and an eager one would.
-void CheckArguments(const Entry& entry, const std::vector<TensorImpl*>& arguments) {
+void CheckArguments(const Entry& entry, std::span<TensorImpl* const> arguments) {
+  if (!entry.calls_backward && !entry.writes_state) return;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const TensorImpl& t = *arguments[i];
     if (entry.calls_backward && t.requires_grad)
@@ -401,11 +410,11 @@ void CheckArguments(const Entry& entry, const std::vector<TensorImpl*>& argument
 
 }  // namespace
 
-std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments, const FlatFunction* verify) {
+std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, std::span<const Tensor* const> arguments, const FlatFunction* verify) {
   Entry& entry = *shared;
-  std::vector<TensorImpl*> inputs;
+  absl::InlinedVector<TensorImpl*, 16> inputs;
   bool wants = false;
-  for (const Tensor& t : arguments) inputs.push_back(&t.impl());
+  for (const Tensor* t : arguments) inputs.push_back(&t->impl());
   CheckArguments(entry, inputs);
   std::vector<ImplPtr> old_grads;  // the call replaces them; the tape still needs the operands
   for (const External& e : entry.externals) {
@@ -414,10 +423,15 @@ std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, c
   }
   for (const TensorImpl* t : inputs) wants |= t->requires_grad;
   std::vector<ImplPtr> outputs = RunExecutable(*entry.executable, inputs, entry.verified_turns);
-  if (verify) VerifyAgainstEager(entry, *verify, arguments, outputs);
+  if (verify) {
+    std::vector<Tensor> copies;
+    for (const Tensor* t : arguments) copies.push_back(*t);
+    VerifyAgainstEager(entry, *verify, copies, outputs);
+  }
 
   // From here on nothing throws: results, then state, then gradients are put in place.
   std::vector<Tensor> results;
+  results.reserve(static_cast<size_t>(entry.num_results));
   for (int i = 0; i < entry.num_results; ++i) results.emplace_back(outputs[static_cast<size_t>(i)]);
   const bool differentiable = wants && GradEnabled();
   std::unique_ptr<CompiledBackward> backward;

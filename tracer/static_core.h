@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct Entry {
   std::vector<External> externals;                              ///< by state of the graph
   std::vector<std::string> pinned;
   std::vector<FinalGrad> final_grads;
+  bool writes_state = false;
   bool calls_backward = false;                                  ///< the function calls backward()
   int num_results = 0;
   std::atomic<int64_t> verified_turns{0};                       ///< of every loop, compared with the function
@@ -73,7 +75,7 @@ class StaticCore {
   StaticCore(std::vector<InputSpec> specs, StaticOptions options, std::optional<CellNames> names);
 
   /// Results of the function. `flat` makes the function itself, with host arguments bound; `host_key` tells those apart.
-  std::vector<Tensor> Call(const std::vector<Tensor>& arguments, const std::string& host_key, FunctionRef<FlatFunction()> flat);
+  std::vector<Tensor> Call(std::span<const Tensor* const> arguments, const std::string& host_key, FunctionRef<FlatFunction()> flat);
   /// The entry for these arguments, captured and compiled now if need be.
   std::shared_ptr<Entry> Prepare(const std::vector<Tensor>& arguments, const std::string& host_key, const FlatFunction& flat);
   /// The same from the specs alone.
@@ -91,7 +93,7 @@ class StaticCore {
  private:
   std::vector<TensorType> TypesFor(const std::vector<Tensor>& arguments, DimEnv& hints) const;
   /// The entry of the last call if it serves these arguments as well; cheap.
-  std::shared_ptr<Entry> Again(const std::vector<Tensor>& arguments, const std::string& host_key) const;
+  std::shared_ptr<Entry> Again(std::span<const Tensor* const> arguments, const std::string& host_key) const;
   /// `sizes`: of the call, by the symbols of `types`; null: any that the types allow.
   std::shared_ptr<Entry> Find(const std::vector<TensorType>& types, const DimEnv* sizes, const std::string& host_key, std::string* miss) const;
   void Publish(const std::shared_ptr<Entry>& e, const std::string& why);
@@ -100,7 +102,7 @@ class StaticCore {
   /// with: another one where the function is not what it was when it was captured.
   std::shared_ptr<Entry> VerifyMoreTurns(const std::shared_ptr<Entry>& entry, const std::vector<Tensor>& arguments, const FlatFunction& flat);
   /// `verify`: the function to compare with, or null.
-  std::vector<Tensor> RunEntry(const std::shared_ptr<Entry>& shared, const std::vector<Tensor>& arguments, const FlatFunction* verify);
+  std::vector<Tensor> RunEntry(const std::shared_ptr<Entry>& shared, std::span<const Tensor* const> arguments, const FlatFunction* verify);
   std::string NameOf(const External& e, size_t index) const;
 
   std::vector<InputSpec> specs_;

@@ -119,9 +119,11 @@ class StaticFunction<R(A...)> {
       : function_(std::move(f)), core_(std::make_shared<tracer::StaticCore>(std::move(specs), std::move(options), std::move(names))) {}
 
   R operator()(const std::remove_cvref_t<A>&... args) const {
-    std::vector<Tensor> tensors;
+    constexpr size_t kTensors = (size_t{tracer::kIsTensor<A>} + ... + 0);
+    std::array<const Tensor*, kTensors> tensors{};
+    size_t next = 0;
     std::string key;
-    (Sort(args, tensors, key), ...);
+    (Sort(args, tensors.data(), next, key), ...);
     std::vector<Tensor> results = core_->Call(tensors, key, [&] { return Flat(args...); });
     if constexpr (!std::is_void_v<R>) return tracer::ResultOf<R>::Unflatten(std::move(results));
   }
@@ -151,8 +153,8 @@ class StaticFunction<R(A...)> {
 
  private:
   template <class T>
-  static void Sort(const T& arg, std::vector<Tensor>& tensors, std::string& key) {
-    if constexpr (tracer::kIsTensor<T>) tensors.push_back(arg);
+  static void Sort(const T& arg, const Tensor** tensors, size_t& next, std::string& key) {
+    if constexpr (tracer::kIsTensor<T>) tensors[next++] = &arg;
     else key += tracer::HostKey(arg) + ";";
   }
 
