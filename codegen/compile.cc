@@ -121,7 +121,6 @@ class Planner {
     const kernels::StructuredKernel* k = kernels::FindKernel(*n.op);
     if (k == nullptr)
       throw Error(ErrorCode::kUnimplemented, StrCat("op '", n.op->name, "' has no kernel here (at ", n.Location(), ")"));
-    SINTER_CHECK(n.inputs.size() + n.outputs.size() <= 64, "too many operands");
     PlanStep s;
     s.kind = PlanStep::Kind::kStructured;
     for (const Value* v : n.inputs) s.buffers.push_back(Buffer(v));

@@ -30,22 +30,34 @@ std::vector<TensorLiteral> Evaluate(const Node& node, std::span<const TensorLite
   Node* n = g.AddNode(g.body, *node.op, node.attrs, args);
   std::vector<Value*> results;
   for (const auto& o : n->outputs) {
-    // Row-major literals, whatever the layout of the op.
     results.push_back(o.get());
   }
   g.SetOutputs(results);
+  g.numerics = Numerics::kExact;  // no library: the bits of the rule
   auto executable = CompileInterpreted(g);
+  // Literals are row-major, whatever the layout of the op.
+  const Executable::Prepared prepared = executable->Prepare(in);
+  std::vector<std::vector<std::byte>> made;
+  std::vector<TensorView> dense;
   std::vector<TensorLiteral> literals;
   std::vector<std::shared_ptr<std::vector<std::byte>>> memory;
-  std::vector<Shape> out_strides;
-  for (int i = 0; i < executable->num_outputs(); ++i) {
-    const ConcreteType t = executable->OutputType(i, DimEnv());
-    memory.push_back(std::make_shared<std::vector<std::byte>>(NumElements(t.shape) * ItemSize(t.dtype)));
-    literals.push_back({t.dtype, t.shape, memory.back()});
-    out_strides.push_back(row_major(t.shape));
+  std::vector<Shape> dense_strides;
+  const size_t n_outputs = static_cast<size_t>(executable->num_outputs());
+  made.reserve(n_outputs);
+  dense_strides.reserve(n_outputs);
+  for (size_t i = 0; i < n_outputs; ++i) {
+    const DType t = results[i]->type.dtype;
+    const Shape& sizes = prepared.OutputSizes(static_cast<int>(i));
+    const size_t bytes = static_cast<size_t>(NumElements(sizes)) * ItemSize(t);
+    made.emplace_back(bytes);
+    memory.push_back(std::make_shared<std::vector<std::byte>>(bytes));
+    literals.push_back({t, sizes, memory.back()});
+    dense_strides.push_back(row_major(sizes));
+    out.push_back({made.back().data(), t, sizes, prepared.OutputStrides(static_cast<int>(i))});
+    dense.push_back({memory.back()->data(), t, sizes, dense_strides.back()});
   }
-  for (size_t i = 0; i < literals.size(); ++i) out.push_back({memory[i]->data(), literals[i].dtype, literals[i].shape, out_strides[i]});
-  executable->Run(in, out);
+  executable->Run(prepared, in, out);
+  for (size_t i = 0; i < n_outputs; ++i) CopyView(out[i], dense[i]);
   return literals;
 }
 

@@ -60,11 +60,14 @@ struct Executable::ShapePlan {
 struct Executable::Context {
   MemoryBlock arena;
   std::vector<void*> pointers;
+  std::vector<void*> operands;    // of the step that runs
+  std::vector<TensorView> views;
   std::vector<MemoryBlock> copies;
   std::vector<int64_t> turns;
 };
 
 Executable::Executable(Plan plan) : plan_(std::move(plan)) {
+  for (const PlanStep& s : plan_.steps) max_operands_ = std::max(max_operands_, s.buffers.size());
   for (int b : plan_.inputs)
     for (Dim d : plan_.buffers[b].type.shape)
       for (Dim s : d.Symbols())
@@ -286,8 +289,8 @@ void Executable::RunSteps(const ShapePlan& shape, std::span<const TensorView> in
     return TensorView{c.pointers[b], plan_.buffers[b].type.dtype, shape.buffers[b].sizes, shape.buffers[b].strides};
   };
   bool from_back = false;  // the step was reached by a jump back, so a loop goes on
-  void* operands[128];
-  TensorView views[64];
+  c.operands.resize(max_operands_);
+  void** const operands = c.operands.data();
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     const PlanStep& step = plan_.steps[i];
     const ShapePlan::Step& s = shape.steps[i];
@@ -308,10 +311,11 @@ void Executable::RunSteps(const ShapePlan& shape, std::span<const TensorView> in
         break;
       }
       case PlanStep::Kind::kStructured:
-        for (size_t k = 0; k < step.buffers.size(); ++k) views[k] = view(step.buffers[k]);
+        c.views.clear();
+        for (int b : step.buffers) c.views.push_back(view(b));
         try {
-          step.structured(*step.op, step.op->AttrsOrDefault(step.attrs).get(), {views, static_cast<size_t>(step.inputs)},
-                          {views + step.inputs, step.buffers.size() - static_cast<size_t>(step.inputs)});
+          step.structured(*step.op, step.op->AttrsOrDefault(step.attrs).get(), std::span(c.views).first(static_cast<size_t>(step.inputs)),
+                          std::span(c.views).subspan(static_cast<size_t>(step.inputs)));
         } catch (const Error& e) {
           throw Error(e.code(), StrCat(e.message(), step.location.empty() ? "" : StrCat(" (", step.name, " at ", step.location, ")")));
         }

@@ -150,6 +150,7 @@ class Executable {
 
   Plan plan_;
   std::vector<Dim> symbols_;
+  size_t max_operands_ = 0;  // of a step
   static constexpr int kMaxShapePlans = 64;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<ShapePlan>> shape_plans_;       // append only

@@ -12,20 +12,29 @@ bool IsFixed(const Graph& g, const Value* v) {
   return v->block == &g.body && v->index >= g.num_args;
 }
 
-bool FoldOne(Graph& graph, Block& block, Node& norm, const std::unordered_map<const Value*, int>& uses) {
+bool FoldOne(Graph& graph, Block& block, Node& norm, const std::unordered_map<const Value*, int>& known_uses) {
   if (norm.op != &DefOf<ops::BatchNorm>()) return false;
+  // What an earlier fold made is not counted: it stays as it is.
+  auto uses = [&](const Value* v) {
+    auto it = known_uses.find(v);
+    return it == known_uses.end() ? 2 : it->second;
+  };
   Value* image = norm.inputs[0];
   // conv2d, perhaps with a bias: add(conv, reshape(bias)).
   Node* conv = image->node;
   Value* bias = nullptr;
-  if (conv != nullptr && conv->op == &DefOf<ops::Add>() && uses.at(image) == 1) {
+  if (conv != nullptr && conv->op == &DefOf<ops::Add>() && uses(image) == 1) {
     bias = conv->inputs[1];
     Node* shaped = bias->node;
     if (shaped == nullptr || shaped->op != &DefOf<ops::Reshape>() || !IsFixed(graph, shaped->inputs[0]) || shaped->inputs[0]->type.rank() != 1) return false;
+    // A bias of the channels has the shape [channels, 1, 1], perhaps under a batch of one; others are of positions.
+    const SymShape& shape = shaped->out()->type.shape;
+    const size_t at = shape.size() == 4 && shape[0] == Dim(1) ? 1 : 0;
+    if (shape.size() != at + 3 || !(shape[at] == norm.inputs[1]->type.shape[0]) || !(shape[at + 1] == Dim(1)) || !(shape[at + 2] == Dim(1))) return false;
     bias = shaped->inputs[0];
     conv = conv->inputs[0]->node;
   }
-  if (conv == nullptr || conv->op != &DefOf<ops::Conv2d>() || conv->parent != &block || uses.at(conv->out()) != 1 || !IsFixed(graph, conv->inputs[1])) return false;
+  if (conv == nullptr || conv->op != &DefOf<ops::Conv2d>() || conv->parent != &block || uses(conv->out()) != 1 || !IsFixed(graph, conv->inputs[1])) return false;
   for (int i = 1; i < 5; ++i)
     if (!IsFixed(graph, norm.inputs[i])) return false;
 

@@ -121,7 +121,7 @@ std::vector<HostArray> ServedModel::Run(std::span<const TensorView> arguments) c
   for (size_t i = 0; i < results.size(); ++i) out.push_back({results[i].memory->data(), results[i].dtype, results[i].shape, strides[i]});
   executable_->Run(env, in, out);
   for (size_t s = 0; s < graph_->states.size(); ++s)
-    if (const int r = graph_->states[s].result; r >= 0) std::memcpy(states_[s].memory->data(), results[static_cast<size_t>(r)].memory->data(), states_[s].bytes().size());
+    if (const int r = graph_->states[s].result; r >= 0) CopyView(out[static_cast<size_t>(r)], {states_[s].memory->data(), states_[s].dtype, states_[s].shape, state_strides_[s]});
   results.resize(static_cast<size_t>(graph_->num_outputs));
   for (size_t i = 0; i < results.size(); ++i) {
     const Shape dense = RowMajor(results[i].shape);

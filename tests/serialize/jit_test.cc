@@ -62,6 +62,25 @@ TEST(Jit, SavesTheProgramOfThePresentMode) {
   EXPECT_EQ(g(x).ToVector<float>(), g(x).ToVector<float>());
 }
 
+// A state that a convolution gives (channels innermost) stays in the order of its dimensions from call to call.
+TEST(Jit, WrittenStateKeepsItsOrder) {
+  Buffer average(zeros({1, 2, 3, 4}));
+  Parameter w(rand({2, 3, 1, 1}));
+  auto step = [&](const Tensor& x) {
+    average = conv2d(x, w, {}) * 0.1f + average * 0.9f;
+    return average * 1;
+  };
+  auto f = to_static(step, {InputSpec({1, 3, 3, 4})}, {.numerics = Numerics::kExact});
+  const std::string name = TempName("average");
+  jit::save(f, name);
+  auto g = jit::load(name);
+  NoGradGuard no_grad;
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = rand({1, 3, 3, 4});
+    EXPECT_EQ(g(x).ToVector<float>(), step(x).ToVector<float>()) << i;
+  }
+}
+
 TEST(Jit, SeveralProgramsAreAnError) {
   auto f = to_static([](const Tensor& x, bool twice) { return twice ? x * 2 : x; }, {InputSpec({"n"})});
   f(ones({2}), true);
