@@ -77,7 +77,7 @@ Node* Graph::AddNode(Block& block, const OpDef& op, AttrPtr attrs, std::vector<V
   }
   auto node = std::make_unique<Node>();
   node->op = &op;
-  node->attrs = std::move(attrs);
+  node->attrs = op.AttrsOrDefault(attrs);
   node->inputs = std::move(inputs);
   node->stack = std::move(stack);
   node->parent = &block;

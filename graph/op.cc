@@ -1,5 +1,8 @@
 #include "sinter/graph/op.h"
 
+#include <mutex>
+#include <unordered_map>
+
 #include "sinter/graph/strings.h"
 
 // Calls: element types and shapes of results, and the rules that every op of a kind shares.
@@ -21,6 +24,49 @@ void BroadcastShape(ShapeCtx<D>& c) {
   c.Out(std::move(shape));
 }
 
+// Negation, differences, quotients and shifts have no meaning on bool; sums are "or", products "and".
+bool OnBool(const Expr& e) {
+  const ExprNode& n = *e;
+  for (const Expr& a : n.args)
+    if (!OnBool(a)) return false;
+  if (n.args.empty() || n.args[0].dtype() != kBool) return true;
+  switch (n.kind) {
+    case ExprKind::kNeg:
+    case ExprKind::kAbs:
+    case ExprKind::kSub:
+    case ExprKind::kDiv:
+    case ExprKind::kRem:
+    case ExprKind::kFloorDiv:
+    case ExprKind::kFloorMod:
+    case ExprKind::kShl:
+    case ExprKind::kShr:
+    case ExprKind::kShrLogical:
+    case ExprKind::kFloor:
+    case ExprKind::kCeil:
+    case ExprKind::kTrunc:
+    case ExprKind::kRound:
+    case ExprKind::kSqrt:
+    case ExprKind::kFma:
+    case ExprKind::kIsNan:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool ComputesOnBool(const OpDef& op, const AttrPtr& attrs) {
+  static std::mutex mutex;
+  static auto* known = new std::unordered_map<const OpDef*, bool>();
+  std::lock_guard lock(mutex);
+  auto [it, fresh] = known->emplace(&op, false);
+  if (fresh) {
+    std::vector<Expr> x;
+    for (int i = 0; i < op.inputs; ++i) x.push_back(Expr::Input(i, kBool));
+    it->second = OnBool(op.body(x, op.AttrsOrDefault(attrs).get()));
+  }
+  return it->second;
+}
+
 template <class D>
 absl::InlinedVector<TypeOf<D>, 2> Infer(const OpDef& op, std::span<const TypeOf<D>> in, const AttrPtr& attrs) {
   ShapeCtx<D> c{op, in, op.AttrsOrDefault(attrs).get(), {}};
@@ -34,6 +80,8 @@ absl::InlinedVector<TypeOf<D>, 2> Infer(const OpDef& op, std::span<const TypeOf<
               : op.dtype_rule == DTypeRule::kCompare || op.dtype_rule == DTypeRule::kLogical ? kBool
                                                                                              : OperandType(op, dtypes);
     for (auto& o : c.out) o.dtype = t;
+    if (t == kBool && op.body && (op.dtype_rule == DTypeRule::kPromote || op.dtype_rule == DTypeRule::kFirst) && !ComputesOnBool(op, attrs))
+      c.Fail("has no meaning on bool; convert with .to(), or use the logical operations");
   }
   if constexpr (std::is_same_v<D, Dim>) {
     if (op.sym_shape) op.sym_shape(c);

@@ -361,7 +361,7 @@ class Parser {
     if (loop || &op == &DefOf<ops::If>()) {
       if (!loop && inputs.size() != 1) Fail("an `if` has one predicate");
       n = loop ? graph_->AddWhile(block, inputs) : graph_->AddIf(block, inputs[0], types);
-      n->attrs = attrs;
+      n->attrs = op.AttrsOrDefault(attrs);
       for (auto& region : n->regions) {
         Expect("(");
         size_t k = 0;

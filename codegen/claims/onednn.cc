@@ -31,6 +31,18 @@ bool Describe(const TensorView& v, Operand& o) {
   return false;
 }
 
+// The library's calls are single-threaded while this lives; what the thread had set for its own OpenMP code comes back.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
 void RunMatmul(const OpDef& op, const AttrBox* attrs, std::span<const TensorView> in, std::span<const TensorView> out) {
   const int64_t m = in[0].sizes[0], k = in[0].sizes[1], n = in[1].sizes[1];
   Operand a, b;
@@ -40,7 +52,7 @@ void RunMatmul(const OpDef& op, const AttrBox* attrs, std::span<const TensorView
     // The work is split here; a call is single-threaded, so that no second team of threads fights for the cores.
     const int64_t grain = std::max<int64_t>(1, (m + NumThreads() - 1) / NumThreads());
     ParallelRange(m, grain, [&](int64_t begin, int64_t end) {
-      omp_set_num_threads(1);
+      const OneThread one;
       const float* rows = in[0].as<const float>() + (a.transposed == 'N' ? begin * a.leading : begin);
       const dnnl_status_t status = dnnl_sgemm(a.transposed, b.transposed, end - begin, n, k, 1.0f, rows, a.leading, in[1].as<const float>(), b.leading, 0.0f,
                                               out[0].as<float>() + begin * out[0].strides[0], out[0].strides[0]);

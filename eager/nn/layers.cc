@@ -78,7 +78,7 @@ Dropout::Dropout(double p) : p_(p) {
 
 Tensor Dropout::forward(const Tensor& x) {
   if (!training() || p_ == 0) return x;
-  return dropout(x, rand(x.sym_shape(), x.dtype()), {.p = p_});
+  return dropout(x, rand(x.sym_shape(), x.dtype() == kFloat64 ? kFloat64 : kFloat32), {.p = p_});
 }
 
 MaxPool2d::MaxPool2d(int64_t kernel, int64_t stride, int64_t padding) : kernel_(kernel), stride_(stride == 0 ? kernel : stride), padding_(padding) {

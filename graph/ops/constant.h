@@ -4,6 +4,14 @@
 
 namespace sinter::ops {
 
+/// Bytes that a literal's type needs; the largest number where that is too large for any memory.
+inline size_t ByteSize(const TensorLiteral& v) {
+  size_t n = static_cast<size_t>(ItemSize(v.dtype));
+  for (int64_t d : v.shape)
+    if (__builtin_mul_overflow(n, static_cast<size_t>(d), &n)) return SIZE_MAX;
+  return n;
+}
+
 /// A tensor written into the graph.
 struct Constant {
   static constexpr OpInfo kInfo{.name = "constant", .kind = OpKind::kConstant, .inputs = 0, .dtype = DTypeRule::kCustom};
@@ -15,6 +23,10 @@ struct Constant {
   template <class D>
   static void Infer(ShapeCtx<D>& c) {
     const TensorLiteral& v = c.template Attrs<Attrs>().value;
+    if (!v.bytes) c.Fail("has no value");
+    for (int64_t d : v.shape)
+      if (d < 0) c.Fail("has a negative size");
+    if (v.bytes->size() != ByteSize(v)) c.Fail("has a value of another size than its type");
     c.out[0].dtype = v.dtype;
     c.Out(ShapeVec<D>(v.shape.begin(), v.shape.end()));
   }

@@ -85,7 +85,8 @@ void LogSoftmax::Samples(SampleSink& s) {
 }
 
 void CrossEntropy::Decompose(DecomposeCtx& c) {
-  const Var& logits = c.in[0];
+  const DType t = c.in[0].dtype();
+  const Var logits = ComputeType(t) == t ? c.in[0] : cast(c.in[0], {.dtype = ComputeType(t)});  // one rounding of a half type, at the end
   Var target = c.in[1].dtype() == kInt64 ? c.in[1] : cast(c.in[1], {.dtype = kInt64});
   const Dim n = logits.shape()[0], classes = logits.shape()[1];
   Var log_p = log_softmax(logits, {.dim = 1});
@@ -96,7 +97,9 @@ void CrossEntropy::Decompose(DecomposeCtx& c) {
   Var first = ApplyConstant(logits, DefOf<Full>(), MakeAttrs(Full::Attrs{{}, 0, kInt64}));
   Var end = ApplyConstant(logits, DefOf<SizeOf>(), MakeAttrs(SizeOf::Attrs{classes}));
   Var valid = logical_and(greater_equal(target, first), less(target, end));
-  c.out = {checked(neg(div(sum(picked), SizeLike(log_p, n))), valid, {.message = "cross_entropy: a target is outside of [0, classes)"})};
+  Var loss = neg(div(sum(picked), SizeLike(log_p, n)));
+  if (loss.dtype() != t) loss = cast(loss, {.dtype = t});
+  c.out = {checked(loss, valid, {.message = "cross_entropy: a target is outside of [0, classes)"})};
 }
 
 void CrossEntropy::Samples(SampleSink& s) {

@@ -80,6 +80,15 @@ struct PoolAttrs {
   SINTER_FIELDS(kernel, stride, padding)
 };
 
+template <class D>
+void CheckPool(const ShapeCtx<D>& c, const PoolAttrs& a) {
+  if (a.kernel.size() != 2 || a.stride.size() != 2 || a.padding.size() != 2) c.Fail("kernel, stride and padding have two entries each");
+  constexpr int64_t kMost = int64_t{1} << 31;
+  for (int i : {0, 1})
+    if (a.kernel[i] < 1 || a.kernel[i] > kMost || a.stride[i] < 1 || a.stride[i] > kMost || a.padding[i] < 0 || a.padding[i] > a.kernel[i] / 2)
+      c.Fail("kernel and stride must be at least 1 and at most 2^31, padding at most half of the kernel");
+}
+
 /// Greatest value of each window of an image batch [n, c, h, w], and its position h * width + w in the image (i64; the first, or the first NaN).
 struct MaxPool2d {
   static constexpr OpInfo kInfo{.name = "max_pool2d", .kind = OpKind::kWindow, .outputs = 2, .dtype = DTypeRule::kFirst};
@@ -88,11 +97,9 @@ struct MaxPool2d {
   static void Infer(ShapeCtx<D>& c) {
     const Attrs& a = c.template Attrs<Attrs>();
     if (c.in[0].rank() != 4) c.Fail("needs an image batch [n, c, h, w]");
-    if (a.kernel.size() != 2 || a.stride.size() != 2 || a.padding.size() != 2) c.Fail("kernel, stride and padding have two entries each");
+    CheckPool(c, a);
     ShapeVec<D> out = {c.in[0].shape[0], c.in[0].shape[1]};
     for (int i : {0, 1}) {
-      if (a.kernel[i] < 1 || a.stride[i] < 1 || a.padding[i] < 0 || a.padding[i] * 2 > a.kernel[i])
-        c.Fail("kernel and stride must be at least 1, padding at most half of the kernel");
       const D size = c.in[0].shape[2 + i];
       c.Require(LeCond(D(a.kernel[i]), size + D(2 * a.padding[i])), [] { return std::string("the window is larger than the padded image"); });
       out.push_back(ConvOutSize(size, D(a.kernel[i]), a.stride[i], a.padding[i], 1));
@@ -124,6 +131,8 @@ struct MaxPool2dGrad {
   static void Infer(ShapeCtx<D>& c) {
     const Attrs& a = c.template Attrs<Attrs>();
     if (c.in[0].rank() != 4 || c.in[1].rank() != 4) c.Fail("needs operands of rank 4");
+    if (c.in[1].dtype != kInt64) c.Fail("positions are i64");
+    CheckPool(c, a.pool);
     c.Out({c.in[0].shape[0], c.in[0].shape[1], c.Size(a.height), c.Size(a.width)});
   }
   static Expr Element(ElementCtx& c);
@@ -142,6 +151,8 @@ struct PlaneGather {
   template <class D>
   static void Infer(ShapeCtx<D>& c) {
     if (c.in[0].rank() != 4 || c.in[1].rank() != 4) c.Fail("needs operands of rank 4");
+    if (c.in[1].dtype != kInt64) c.Fail("positions are i64");
+    CheckPool(c, c.template Attrs<Attrs>().pool);
     c.Out(c.in[1].shape);
   }
   static Expr Element(ElementCtx& c);

@@ -43,6 +43,10 @@ Expr Draw(ElementCtx& c, bool open) {
     Expr x = Expr::Convert(bits, kFloat64);
     return (open ? x + 0.5 : x) * 0x1p-53;
   }
+  // Only as many bits as the stored type holds, so that no draw is rounded up to 1.
+  const DType stored = c.out[0].dtype;
+  if (!open && stored == kFloat16) return Expr::Convert(num::ShiftRightLogical(w0, 21), kFloat32) * 0x1p-11;
+  if (!open && stored == kBFloat16) return Expr::Convert(num::ShiftRightLogical(w0, 24), kFloat32) * 0x1p-8;
   Expr x = Expr::Convert(num::ShiftRightLogical(w0, 8), kFloat32);
   return (open ? x * 0x1p-24 + 0x1p-25 : x * 0x1p-24);
 }

@@ -194,12 +194,15 @@ void Argmax::Samples(SampleSink& s) {
 void Mean::Decompose(DecomposeCtx& c) {
   const Attrs& a = c.Attrs<Attrs>();
   Var x = c.in[0];
-  if (!IsFloating(x.dtype())) x = cast(x, {.dtype = kFloat32});
+  // Half types hold neither the sum nor the count: both in f32, one rounding at the end.
+  const DType t = IsFloating(x.dtype()) ? x.dtype() : kFloat32;
+  if (ComputeType(t) != x.dtype()) x = cast(x, {.dtype = ComputeType(t)});
   std::vector<bool> reduced = ReducedDims(a, x.rank(), "mean");
   Dim count = 1;
   for (int i = 0; i < x.rank(); ++i)
     if (reduced[i]) count = count * x.shape()[i];
-  c.out = {div(sum(x, {.axes = a.axes, .keepdim = a.keepdim}), SizeLike(x, count))};
+  Var mean = div(sum(x, {.axes = a.axes, .keepdim = a.keepdim}), SizeLike(x, count));
+  c.out = {mean.dtype() == t ? mean : cast(mean, {.dtype = t})};
 }
 
 void Mean::Samples(SampleSink& s) {

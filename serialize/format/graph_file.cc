@@ -276,7 +276,7 @@ class Reader {
       std::vector<TensorType> types;
       for (const fbs::Type* t : *n.outputs()) types.push_back(Type(t));
       made = loop ? g.AddWhile(block, inputs) : g.AddIf(block, inputs[0], types);
-      made->attrs = attrs;
+      made->attrs = op.AttrsOrDefault(attrs);
       for (uint32_t r = 0; r < 2; ++r) ReadRegion(g, *made->regions[r], *n.regions()->Get(r), depth, loop);
     } else {
       if (n.regions()->size() != 0) Fail("a node has regions");
