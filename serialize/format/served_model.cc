@@ -87,8 +87,13 @@ std::shared_ptr<ServedModel> ServedModel::Load(const std::string& name, const Lo
   o.unverified_trips = options.unverified_trips == UnverifiedTrips::kAllow;
   m->executable_ = codegen::Compile(*optimized, o);
 
-  if (options.verify && !program.digest.empty()) {
-    std::vector<HostArray> inputs = CertificateInputs(*m->graph_, program.digest_seed);
+  if (options.verify) {
+    std::optional<std::vector<HostArray>> given;
+    if (!program.digest.empty()) given = CertificateInputs(*m->graph_, program.digest_seed);
+    if (!given)
+      throw Error(ErrorCode::kFailedPrecondition,
+                  StrCat("'", name, "' carries no certificate to verify: only programs under Numerics::kExact that write no state have one. Load it without verify"));
+    std::vector<HostArray>& inputs = *given;
     std::vector<Shape> strides;
     std::vector<TensorView> views;
     for (const HostArray& a : inputs) strides.push_back(RowMajor(a.shape));
@@ -158,13 +163,30 @@ std::string DigestOf(const std::vector<HostArray>& results) {
   return format::Sha256(all);
 }
 
-std::vector<HostArray> CertificateInputs(const Graph& graph, uint64_t seed) {
+namespace {
+
+// Sizes near `wanted` that the facts and guards allow.
+std::optional<DimEnv> SizesNear(const Graph& graph, int64_t wanted) {
   DimEnv env;
   for (Dim d : graph.Symbols()) {
     const Dim::Facts f = d.facts();
-    const int64_t wanted = std::clamp<int64_t>(3, f.min, f.max);
-    env.Set(d, (wanted + f.multiple_of - 1) / f.multiple_of * f.multiple_of);
+    const int64_t size = (std::clamp(wanted, f.min, f.max) + f.multiple_of - 1) / f.multiple_of * f.multiple_of;
+    if (size > f.max) return std::nullopt;
+    env.Set(d, size);
   }
+  for (const GuardedCond& g : graph.guards)
+    if (!g.condition.Eval(env)) return std::nullopt;
+  return env;
+}
+
+}  // namespace
+
+std::optional<std::vector<HostArray>> CertificateInputs(const Graph& graph, uint64_t seed) {
+  std::optional<DimEnv> sizes;
+  for (int64_t wanted : {3, 1, 2, 4, 5, 6, 7, 8, 12, 16, 24, 28, 32, 48, 64, 96, 128, 224, 256})
+    if (!sizes) sizes = SizesNear(graph, wanted);
+  if (!sizes) return std::nullopt;
+  const DimEnv& env = *sizes;
   std::vector<HostArray> inputs;
   uint64_t state = seed;
   for (int i = 0; i < graph.num_args; ++i) {

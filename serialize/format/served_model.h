@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ struct LoadOptions {
   UnverifiedTrips unverified_trips = UnverifiedTrips::kError;
   bool fuse = true;
   bool interpret = false;   ///< no code generation
-  /// Runs the certificate: inputs made from a stored seed must give the stored digest.
+  /// Runs the certificate: inputs made from a stored seed must give the stored digest. An Error too where the file has none: programs that
+  /// write state or are not kExact.
   bool verify = false;
   /// Refuses a program whose intermediates need more than this for the sizes of a call.
   int64_t max_bytes = int64_t{1} << 40;
@@ -71,8 +73,9 @@ class ServedModel {
 
 /// SHA-256 over dtype, shape and row-major bytes.
 std::string DigestOf(const TensorView& t);
-/// The certificate's inputs for a graph: sizes and values that depend on the seed alone.
-std::vector<HostArray> CertificateInputs(const Graph& graph, uint64_t seed);
+/// The certificate's inputs for a graph: sizes and values that depend on the graph and the seed alone. Nothing where no sizes that are tried
+/// meet its guards.
+std::optional<std::vector<HostArray>> CertificateInputs(const Graph& graph, uint64_t seed);
 /// One digest over results.
 std::string DigestOf(const std::vector<HostArray>& results);
 

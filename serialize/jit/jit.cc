@@ -10,6 +10,7 @@
 #include "sinter/graph/ops/control_flow.h"
 #include "sinter/graph/strings.h"
 #include "sinter/serialize/format/graph_file.h"
+#include "sinter/tracer/run_executable.h"
 
 namespace sinter::jit {
 namespace {
@@ -48,6 +49,32 @@ void SetVerifiedTurns(Block& block, int64_t turns) {
   }
 }
 
+// What a program gives for inputs made from a seed, as a digest. Empty where it writes state, may give other bits on other machines, or
+// refuses these inputs (an index out of range, a loop that runs longer than was verified).
+std::string CertificateOf(const tracer::Entry& entry, const Graph& g, uint64_t seed) {
+  const bool pure = std::none_of(g.states.begin(), g.states.end(), [](const StateSlot& s) { return s.result >= 0; });
+  if (!pure || g.numerics != Numerics::kExact) return "";
+  const std::optional<std::vector<HostArray>> arrays = CertificateInputs(g, seed);
+  if (!arrays) return "";
+  std::vector<Tensor> inputs;
+  for (const HostArray& a : *arrays) inputs.push_back(from_blob(a.memory->data(), a.shape, a.dtype));
+  std::vector<TensorImpl*> operands;
+  for (const Tensor& t : inputs) operands.push_back(&t.impl());
+  for (const tracer::External& e : entry.externals) operands.push_back(&e.Current());
+  std::vector<ImplPtr> results;
+  try {
+    results = tracer::RunExecutable(*entry.executable, operands);
+  } catch (const Error&) {
+    return "";
+  }
+  std::string all;
+  for (int i = 0; i < g.num_outputs; ++i) {
+    const TensorImpl& t = *results[static_cast<size_t>(i)];
+    all += DigestOf(TensorView{t.data(), t.dtype, t.shape, t.strides});
+  }
+  return format::Sha256(all);
+}
+
 }  // namespace
 
 void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOptions& options) {
@@ -81,38 +108,9 @@ void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOp
     }
     hashed = StrCat(plain, ".", program.weights_sha256.substr(0, 16));
     format::RenameFile(staged, hashed);
-    // The certificate: what this program gives for inputs made from a seed, where it has no state to write.
-    const bool pure = std::none_of(g.states.begin(), g.states.end(), [](const StateSlot& s) { return s.result >= 0; });
-    if (pure && g.numerics == Numerics::kExact) {
-      program.digest_seed = 0x5eed;
-      std::vector<Tensor> inputs;
-      for (const HostArray& a : CertificateInputs(g, program.digest_seed)) inputs.push_back(from_blob(a.memory->data(), a.shape, a.dtype));
-      program.digest = [&]() -> std::string {
-        std::vector<TensorView> views;
-        std::vector<HostArray> results;
-        for (const Tensor& t : inputs) views.push_back({t.impl().data(), t.impl().dtype, t.impl().shape, t.impl().strides});
-        for (const tracer::External& e : entry.externals) {
-          const TensorImpl& cell = e.Current();
-          views.push_back({cell.data(), cell.dtype, cell.shape, cell.strides});
-        }
-        const DimEnv env = entry.executable->Bind(views);
-        std::vector<ImplPtr> made;
-        std::vector<TensorView> out;
-        for (int i = 0; i < entry.executable->num_outputs(); ++i) {
-          const ConcreteType t = entry.executable->OutputType(i, env);
-          made.push_back(NewTensor(t.dtype, t.shape, DenseStrides(t.shape, entry.executable->OutputOrder(i))));
-        }
-        for (const ImplPtr& t : made) out.push_back({t->data(), t->dtype, t->shape, t->strides});
-        try {
-          entry.executable->Run(env, views, out);
-        } catch (const TripLimit&) {
-          return "";  // a loop that these inputs keep in for longer than was verified: no certificate
-        }
-        std::string all;
-        for (int i = 0; i < g.num_outputs; ++i) all += DigestOf(out[static_cast<size_t>(i)]);
-        return format::Sha256(all);
-      }();
-    }
+    constexpr uint64_t kSeed = 0x5eed;
+    program.digest = CertificateOf(entry, g, kSeed);
+    if (!program.digest.empty()) program.digest_seed = kSeed;
     const std::vector<std::byte> bytes = format::WriteProgram(program);
     const std::span<const std::byte> part(bytes);
     format::WriteFileAtomic(name + ".sgraph", std::span(&part, 1));

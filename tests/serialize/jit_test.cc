@@ -81,6 +81,26 @@ TEST(Jit, WrittenStateKeepsItsOrder) {
   }
 }
 
+// Sizes that a guard or an index check refuses are no reason to refuse the save; verify says where there is nothing to verify.
+TEST(Jit, CertificatesMeetTheGuards) {
+  Parameter w(rand({2, 3, 5, 5}));
+  auto f = to_static([&](const Tensor& x) { return conv2d(x, w, {}); }, {InputSpec({"n", 3, "h", "w"})}, {.numerics = Numerics::kExact});
+  jit::save(f, TempName("guarded"));
+  jit::load(TempName("guarded"), {.verify = true});
+  auto loss = to_static([&](const Tensor& x, const Tensor& t) { return cross_entropy(x, t); }, {InputSpec({"n", 3}), InputSpec({"n"}, kInt64)},
+                        {.numerics = Numerics::kExact});
+  jit::save(loss, TempName("loss"));
+  auto g = to_static([&](const Tensor& x) { return x * 2; }, {InputSpec({"n"})});
+  jit::save(g, TempName("uncertified"));
+  jit::load(TempName("uncertified"));
+  try {
+    jit::load(TempName("uncertified"), {.verify = true});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("carries no certificate"), std::string::npos) << e.what();
+  }
+}
+
 TEST(Jit, SeveralProgramsAreAnError) {
   auto f = to_static([](const Tensor& x, bool twice) { return twice ? x * 2 : x; }, {InputSpec({"n"})});
   f(ones({2}), true);
