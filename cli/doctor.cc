@@ -8,7 +8,7 @@
 #include "sinter/cli/commands.h"
 #include "sinter/codegen/cpu/backend.h"
 #include "sinter/codegen/cpu/compile_kernel.h"
-#include "sinter/codegen/cuda/nvrtc.h"
+#include "sinter/codegen/cuda/device.h"
 #include "sinter/codegen/optimize.h"
 #include "sinter/graph/gradient.h"
 #include "sinter/graph/ops/basic.h"

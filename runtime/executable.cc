@@ -298,7 +298,7 @@ void Executable::RunSteps(const ShapePlan& shape, std::span<const TensorView> in
     switch (step.kind) {
       case PlanStep::Kind::kKernel: {
         for (size_t k = 0; k < step.buffers.size(); ++k) operands[k] = step.buffers[k] < 0 ? nullptr : c.pointers[step.buffers[k]];
-        if (s.points <= s.grain || threads == 1) {
+        if (s.points <= s.grain || threads == 1 || !step.kernel->Splits()) {
           if (s.points > 0) step.kernel->Run(operands, s.sizes.data(), 0, s.points, scratch);
         } else {
           // As many parts as threads; each part has a scratch area of its own.

@@ -33,6 +33,7 @@ class Emitter {
     // A row for a block where stages run over inner loops or long reductions; else a point for a thread.
     block_rows_ = std::any_of(k_.stages.begin(), k_.stages.end(),
                               [](const KernelStage& st) { return !st.inner.empty() || st.vector == VectorAxis::kReduction; });
+    if (block_rows_) s.points_per_block = 1;
     std::string body;
     for (const KernelStage& st : k_.stages) StrAppend(&body, Stage(st));
     s.text = kPrelude;

@@ -11,6 +11,7 @@ struct CudaSource {
   std::string name;   ///< of the kernel function
   std::string text;   ///< of the translation unit
   int threads = 256;  ///< of a block; fixed in the text
+  int points_per_block = 256;  ///< 1: a block has a row
 };
 
 /// A kernel function `extern "C" __global__ void NAME(void* const* buffers, const long long* sizes, long long begin, long long end, char* scratch,

@@ -92,43 +92,6 @@ void Check(const Nvrtc& n, nvrtcResult r, const char* what) {
 
 #endif
 
-// The few functions of the driver that a description needs, by their stable names.
-std::string DescribeDriver() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr) return "driver: libcuda.so.1 not found\nGPU: none: no NVIDIA driver is installed\n";
-  int (*init)(unsigned), (*version)(int*), (*count)(int*), (*get)(int*, int), (*name)(char*, int, int), (*attribute)(int*, int, int),
-      (*error_string)(int, const char**);
-  auto find = [&](const char* symbol, auto& f) {
-    f = reinterpret_cast<std::decay_t<decltype(f)>>(dlsym(driver, symbol));
-    return f != nullptr;
-  };
-  if (!find("cuInit", init) || !find("cuDriverGetVersion", version) || !find("cuDeviceGetCount", count) || !find("cuDeviceGet", get) ||
-      !find("cuDeviceGetName", name) || !find("cuDeviceGetAttribute", attribute) || !find("cuGetErrorString", error_string))
-    return "driver: libcuda.so.1 lacks functions of the CUDA driver\nGPU: none: the driver can't be used\n";
-  int v = 0;
-  std::string text = "driver: libcuda.so.1";
-  if (version(&v) == 0) StrAppend(&text, ", CUDA ", v / 1000, ".", v % 1000 / 10);
-  StrAppend(&text, "\n");
-  int devices = 0;
-  int fault = init(0);
-  if (fault == 0) fault = count(&devices);
-  if (fault != 0) {
-    const char* why = nullptr;
-    error_string(fault, &why);
-    return StrCat(text, "GPU: none: ", why != nullptr ? why : StrCat("driver error ", fault), "\n");
-  }
-  if (devices == 0) return StrCat(text, "GPU: none: the driver sees no device\n");
-  for (int i = 0; i < devices; ++i) {
-    constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
-    int device = 0, major = 0, minor = 0;
-    char label[256] = {};
-    if (get(&device, i) != 0 || name(label, sizeof label - 1, device) != 0) continue;
-    attribute(&major, kMajor, device), attribute(&minor, kMinor, device);
-    StrAppend(&text, "GPU: ", label, ", sm_", major, minor, "\n");
-  }
-  return text;
-}
-
 }  // namespace
 
 bool NvrtcAvailable(std::string* why) {
@@ -201,18 +164,6 @@ CompiledCuda CompileCubin(const CudaSource& source, int sm) {
   (void)source, (void)sm;
   throw Error(ErrorCode::kUnavailable, kNotBuilt);
 #endif
-}
-
-std::string DescribeCuda() {
-  std::string text, why;
-  if (NvrtcAvailable(&why)) {
-    const std::vector<int> archs = NvrtcArchs();
-    StrAppend(&text, "NVRTC: ", NvrtcVersion(), ", sm_", archs.empty() ? 0 : archs.front(), " to sm_", archs.empty() ? 0 : archs.back(), "\n");
-  } else {
-    StrAppend(&text, "NVRTC: none: ", why, "\n");
-  }
-  StrAppend(&text, DescribeDriver());
-  return StrCat(text, "programs run on the CPU: kernels are emitted as CUDA C++ and compiled for NVIDIA devices, nothing launches them yet\n");
 }
 
 }  // namespace sinter::codegen::cuda

@@ -28,7 +28,4 @@ struct CompiledCuda {
 /// kInvalidArgument with NVRTC's log where the source is at fault.
 CompiledCuda CompileCubin(const CudaSource& source, int sm);
 
-/// What `sinter doctor` prints about CUDA: NVRTC, the driver, the GPU; each found, or why not. Several lines, each ended.
-std::string DescribeCuda();
-
 }  // namespace sinter::codegen::cuda

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sinter/codegen/cuda/device_backend.h"
 #include "sinter/codegen/cuda/emit_cuda.h"
 #include "sinter/codegen/cuda/nvrtc.h"
 #include "sinter/codegen/optimize.h"
@@ -23,13 +24,13 @@ double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The whole program for the simulated device, contractions too; its kernels go to `sources`.
-std::shared_ptr<const Executable> CompileForCuda(const Graph& captured, std::vector<cuda::CudaSource>& sources) {
+// The whole program for a device, contractions too; its kernels go to `sources`.
+std::shared_ptr<const Executable> CompileForCuda(const Graph& captured, codegen::KernelBackend backend, std::vector<cuda::CudaSource>& sources) {
   const std::unique_ptr<Graph> graph = captured.Clone();
   codegen::Optimize(*graph);
   codegen::CompileOptions options;
   options.fusion.contractions_as_kernels = true;
-  options.backend = sim_cuda::SimulatorBackend();
+  options.backend = std::move(backend);
   options.on_kernel = [&](const codegen::FusedKernel& k) { sources.push_back(cuda::EmitCuda(k.kernel)); };
   return codegen::Compile(*graph, options);
 }
@@ -61,19 +62,18 @@ bool CompileForDevices(const std::vector<cuda::CudaSource>& sources) {
   return ok;
 }
 
-bool RunSimulated(const tracer::Entry& entry, const Executable& simulated) {
+bool RunOnDevice(const tracer::Entry& entry, const Executable& program, const std::string& where) {
   manual_seed(11);
   const Tensor x = rand(Shape{7, 1, 8, 8});
   std::vector<TensorImpl*> inputs = {&x.impl()};
   for (const tracer::External& e : entry.externals) inputs.push_back(&e.Current());
   const double start = Seconds();
-  const std::vector<ImplPtr> got = tracer::RunExecutable(simulated, inputs);
+  const std::vector<ImplPtr> got = tracer::RunExecutable(program, inputs);
   const double seconds = Seconds() - start;
   const std::vector<ImplPtr> want = tracer::RunExecutable(*entry.executable, inputs);
   bool same = got.size() == want.size() && !want.empty();
   for (size_t i = 0; same && i < want.size(); ++i) same = DifferenceOf(Tensor(got[i]), Tensor(want[i]), Numerics::kExact).empty();
-  std::printf("   on the simulated device (the same CUDA C++, compiled for this machine): batch 7, %s the CPU's, %.2f s with g++\n",
-              same ? "bit for bit" : "DIFFERENT from", seconds);
+  std::printf("   on %s: batch 7, %s the CPU's, %.2f s\n", where.c_str(), same ? "bit for bit" : "DIFFERENT from", seconds);
   return same;
 }
 
@@ -81,12 +81,20 @@ bool RunSimulated(const tracer::Entry& entry, const Executable& simulated) {
 
 bool ShowCuda(const tracer::Entry& entry) {
   std::vector<cuda::CudaSource> sources;
-  const std::shared_ptr<const Executable> simulated = CompileForCuda(*entry.graph, sources);
+  const std::shared_ptr<const Executable> simulated = CompileForCuda(*entry.graph, sim_cuda::SimulatorBackend(), sources);
   size_t lines = 0;
   for (const cuda::CudaSource& s : sources) lines += Lines(s.text) - Lines(sources[0].text.substr(0, sources[0].text.find("extern \"C\"")));
   std::printf("   the program as %zu kernels in %zu lines of CUDA C++\n", sources.size(), lines);
   bool ok = CompileForDevices(sources);
-  ok = RunSimulated(entry, *simulated) && ok;
+  ok = RunOnDevice(entry, *simulated, "the simulated device (the same CUDA C++, compiled for this machine by g++)") && ok;
+  std::string why;
+  if (const std::shared_ptr<cuda::Device> device = cuda::Device::Open(0, &why); device && cuda::NvrtcAvailable(&why)) {
+    std::vector<cuda::CudaSource> again;
+    const std::shared_ptr<const Executable> program = CompileForCuda(*entry.graph, cuda::DeviceBackend(device), again);
+    ok = RunOnDevice(entry, *program, device->name()) && ok;
+  } else {
+    std::printf("   on a GPU: NOT RUN: %s\n", why.c_str());
+  }
   std::string about = cuda::DescribeCuda();
   for (size_t at = 0; (at = about.find('\n', at)) + 1 < about.size(); at += 4) about.replace(at, 1, "\n   ");
   std::printf("   %s", about.c_str());
