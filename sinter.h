@@ -5,6 +5,7 @@
 #include "sinter/eager/creation.h"          // IWYU pragma: export
 #include "sinter/eager/data/csv.h"          // IWYU pragma: export
 #include "sinter/eager/grad_mode.h"         // IWYU pragma: export
+#include "sinter/eager/io/io.h"             // IWYU pragma: export
 #include "sinter/eager/nn/layers.h"         // IWYU pragma: export
 #include "sinter/eager/nn/module.h"         // IWYU pragma: export
 #include "sinter/eager/operators.h"         // IWYU pragma: export

@@ -1,7 +1,12 @@
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "sinter/cli/commands.h"
+#include "sinter/graph/version.h"
+#include "sinter/runtime/executable.h"
 
 namespace {
 
@@ -19,6 +24,17 @@ constexpr char kUsage[] =
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
+  // `bazel run` starts programs elsewhere; paths are meant from where the user stands.
+  if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY"); folder != nullptr && chdir(folder) != 0) std::perror(folder);
+  if (!args.empty() && (args[0] == "--version" || args[0] == "version")) {
+    std::printf("sinter %s\n", sinter::kVersion);
+    return 0;
+  }
+  for (const std::string& a : args)
+    if (a == "--help" || a == "-h") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
   if (args.empty() || args[0] == "--help" || args[0] == "help") {
     std::fputs(kUsage, args.empty() ? stderr : stdout);
     return args.empty() ? 2 : 0;
@@ -30,6 +46,12 @@ int main(int argc, char** argv) {
     if (args[0] == "doctor") return sinter::cli::Doctor(rest);
     std::fprintf(stderr, "sinter: unknown command '%s'\n%s", args[0].c_str(), kUsage);
     return 2;
+  } catch (const sinter::TripLimit& e) {
+    std::fprintf(stderr, "sinter: %s (here: --allow-unverified-trips)\n", e.message().c_str());
+    return 1;
+  } catch (const sinter::Error& e) {
+    std::fprintf(stderr, "sinter: %s\n", e.message().c_str());  // its line is one of this program
+    return 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "sinter: %s\n", e.what());
     return 1;

@@ -29,6 +29,10 @@ def main():
             other = layer_of(dep)
             if other is not None and LAYERS.index(other) > LAYERS.index(layer):
                 bad.append("//%s depends on //%s, which is above it" % (package, dep))
+    out = subprocess.run(["bazel", "query", "deps(//cli:sinter)", "--output=package"], capture_output=True, text=True, check=True)
+    for dep in out.stdout.split():
+        if layer_of(dep) in SERVED:
+            bad.append("//cli:sinter, which serves programs, depends on //%s" % dep)
     for root, folders, files in os.walk("."):
         folders[:] = [f for f in folders if not f.startswith((".", "bazel-"))]
         layer = layer_of(os.path.relpath(root, "."))

@@ -3,6 +3,7 @@
 #include "sinter/eager/creation.h"
 #include "sinter/eager/grad_mode.h"
 #include "sinter/eager/operators.h"
+#include "sinter/graph/strings.h"
 
 namespace sinter::optim {
 
@@ -28,6 +29,26 @@ void Optimizer::clear_grad() {
 SGD::SGD(std::vector<Tensor> parameters, SgdOptions options) : Optimizer(std::move(parameters), options.lr), options_(options) {
   if (options_.momentum != 0)
     for (const Tensor& p : parameters_) velocity_.emplace_back(zeros_like(p));
+}
+
+namespace {
+void AddCells(std::vector<std::pair<std::string, Tensor>>& state, const char* name, const std::vector<Buffer>& cells) {
+  for (size_t i = 0; i < cells.size(); ++i) state.emplace_back(StrCat(name, ".", i), cells[i]);
+}
+}  // namespace
+
+std::vector<std::pair<std::string, Tensor>> SGD::named_state() {
+  auto state = Optimizer::named_state();
+  AddCells(state, "velocity", velocity_);
+  return state;
+}
+
+std::vector<std::pair<std::string, Tensor>> Adam::named_state() {
+  auto state = Optimizer::named_state();
+  state.emplace_back("count", count_);
+  AddCells(state, "first", first_);
+  AddCells(state, "second", second_);
+  return state;
 }
 
 Tensor SGD::Update(size_t i, const Tensor& value, const Tensor& grad, const std::vector<Tensor>&) {

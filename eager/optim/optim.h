@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sinter/eager/tensor.h"
@@ -18,6 +20,8 @@ class Optimizer {
   /// The learning rate: a cell, also while captured. Assign to change it.
   Buffer& lr() { return lr_; }
   const std::vector<Tensor>& parameters() const { return parameters_; }
+  /// Handles of the cells that change from step to step: "lr", and the optimizer's own, such as "first.3" of parameter 3.
+  virtual std::vector<std::pair<std::string, Tensor>> named_state() { return {{"lr", lr_}}; }
 
  protected:
   /// Called once before the updates of a step; what it returns goes to each of them.
@@ -39,6 +43,7 @@ struct SgdOptions {
 class SGD final : public Optimizer {
  public:
   SGD(std::vector<Tensor> parameters, SgdOptions options = {});
+  std::vector<std::pair<std::string, Tensor>> named_state() override;
 
  private:
   Tensor Update(size_t i, const Tensor& value, const Tensor& grad, const std::vector<Tensor>& shared) override;
@@ -58,6 +63,7 @@ struct AdamOptions {
 class Adam final : public Optimizer {
  public:
   Adam(std::vector<Tensor> parameters, AdamOptions options = {});
+  std::vector<std::pair<std::string, Tensor>> named_state() override;
 
  private:
   std::vector<Tensor> Begin() override;

@@ -16,21 +16,22 @@
 namespace sinter::format {
 namespace {
 
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
 [[noreturn]] void Fail(std::string_view what, const std::string& path, int error) {
-  const char* remedy = error == ENOSPC || error == EDQUOT ? "; free some space and try again"
-                       : error == EACCES || error == EPERM || error == EROFS ? "; choose a folder that may be written"
-                       : error == ENOENT || error == ENOTDIR               ? "; the folder does not exist"
-                                                                           : "";
+  std::string remedy;
+  if (error == ENOSPC || error == EDQUOT) remedy = "; free some space and try again";
+  if (error == EACCES || error == EPERM || error == EROFS) remedy = "; choose a folder that may be written";
+  struct stat status;
+  if (error == ENOTDIR || (error == ENOENT && stat(FolderOf(path).c_str(), &status) != 0)) remedy = StrCat("; the folder does not exist: '", FolderOf(path), "'");
   const ErrorCode code = error == ENOENT ? ErrorCode::kNotFound
                          : error == ENOSPC || error == EDQUOT || error == ENOMEM ? ErrorCode::kResourceExhausted
                          : error == EACCES || error == EPERM || error == EROFS   ? ErrorCode::kPermissionDenied
                                                                                  : ErrorCode::kUnavailable;
   throw Error(code, StrCat(what, " '", path, "': ", std::strerror(error), remedy));
-}
-
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
 void SyncFolder(const std::string& path) {

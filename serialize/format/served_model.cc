@@ -41,7 +41,13 @@ uint64_t NextRandom(uint64_t& state) {
 
 std::span<const std::byte> HostArray::bytes() const { return {memory->as<const std::byte>(), static_cast<size_t>(NumElements(shape)) * ItemSize(dtype)}; }
 
-std::shared_ptr<ServedModel> ServedModel::Load(const std::string& name, const LoadOptions& options) {
+std::string ProgramName(std::string_view name) {
+  if (name.ends_with(".sgraph")) name.remove_suffix(std::string_view(".sgraph").size());
+  return std::string(name);
+}
+
+std::shared_ptr<ServedModel> ServedModel::Load(const std::string& given, const LoadOptions& options) {
+  const std::string name = ProgramName(given);
   std::shared_ptr<ServedModel> m(new ServedModel());
   m->name_ = name;
   m->options_ = options;

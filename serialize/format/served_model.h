@@ -71,6 +71,9 @@ class ServedModel {
   bool writes_state_ = false;
 };
 
+/// The name of a saved program: "m" of "m" and of "m.sgraph".
+std::string ProgramName(std::string_view name);
+
 /// SHA-256 over dtype, shape and row-major bytes.
 std::string DigestOf(const TensorView& t);
 /// The certificate's inputs for a graph: sizes and values that depend on the graph and the seed alone. Nothing where no sizes that are tried

@@ -77,7 +77,8 @@ std::string CertificateOf(const tracer::Entry& entry, const Graph& g, uint64_t s
 
 }  // namespace
 
-void SaveEntry(const tracer::Entry& entry, const std::string& name, const SaveOptions& options) {
+void SaveEntry(const tracer::Entry& entry, const std::string& given, const SaveOptions& options) {
+  const std::string name = ProgramName(given);
   format::ProgramFile program;
   program.entries.push_back(entry.graph->Clone());
   Graph& g = *program.entries[0];
