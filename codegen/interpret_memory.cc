@@ -1,3 +1,5 @@
+#include <limits>
+#include <algorithm>
 #include <immintrin.h>
 
 #include <bit>
@@ -44,7 +46,7 @@ To ConvertOne(From x) {
     if constexpr (sizeof(To) == 8)
       return ToInteger<int64_t>(x);
     else
-      return static_cast<To>(ToInteger<int32_t>(x));
+      return static_cast<To>(std::clamp<int32_t>(ToInteger<int32_t>(x), std::numeric_limits<To>::min(), std::numeric_limits<To>::max()));
   } else {
     return static_cast<To>(x);
   }

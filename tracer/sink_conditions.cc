@@ -104,34 +104,6 @@ bool SinkOne(Graph& g, Node& loop) {
   return changed;
 }
 
-// Drops carried values that are the same in every turn, and those that nothing reads.
-bool DropCarried(Graph& g, Node& loop) {
-  const auto uses = CountUses(g);
-  auto count = [&](const Value* v) { auto it = uses.find(v); return it == uses.end() ? 0 : it->second; };
-  Block &condition = *loop.regions[0], &body = *loop.regions[1];
-  for (size_t i = 0; i < loop.inputs.size(); ++i) {
-    Value *p = body.params[i].get(), *next = body.results[i];
-    const bool invariant = next == p || next == loop.inputs[i];
-    const bool dead = count(condition.params[i].get()) == 0 && count(p) == (next == p ? 1 : 0) && count(loop.out(static_cast<int>(i))) == 0;
-    if (!invariant && !dead) continue;
-    if (invariant) {
-      g.ReplaceAllUses(p, loop.inputs[i]);
-      g.ReplaceAllUses(condition.params[i].get(), loop.inputs[i]);
-      g.ReplaceAllUses(loop.out(static_cast<int>(i)), loop.inputs[i]);
-    }
-    auto erase = [&](auto& v) { v.erase(v.begin() + static_cast<int64_t>(i)); };
-    erase(loop.inputs);
-    erase(loop.outputs);
-    erase(condition.params);
-    erase(body.params);
-    erase(body.results);
-    for (size_t k = i; k < loop.inputs.size(); ++k)
-      loop.outputs[k]->index = condition.params[k]->index = body.params[k]->index = static_cast<int>(k);
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool SinkLoopConditions(Graph& graph) {
@@ -146,9 +118,9 @@ bool SinkLoopConditions(Graph& graph) {
     });
     for (Node* n : ifs) again |= SinkIfResults(graph, *n);
     for (Node* n : loops) {
-      while (DropCarried(graph, *n)) again = true;
+      while (DropCarriedValue(graph, *n)) again = true;
       again |= SinkOne(graph, *n);
-      while (DropCarried(graph, *n)) again = true;
+      while (DropCarriedValue(graph, *n)) again = true;
     }
     again |= EliminateDeadCode(graph);
     changed |= again;

@@ -183,7 +183,12 @@ Value* FromFloat(Builder& b, DType from, DType to, Value* x) {
     case DType::kInt32: return saturate(kInt32);
     case DType::kInt64: return saturate(kInt64);
     case DType::kInt8:
-    case DType::kUInt8: return b.CreateTrunc(saturate(kInt32), WithLanes(b.getInt8Ty(), lanes));
+    case DType::kUInt8: {
+      Value* wide = saturate(kInt32);
+      wide = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, wide, llvm::ConstantInt::getSigned(wide->getType(), to == kInt8 ? -128 : 0));
+      wide = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wide, llvm::ConstantInt::getSigned(wide->getType(), to == kInt8 ? 127 : 255));
+      return b.CreateTrunc(wide, WithLanes(b.getInt8Ty(), lanes));
+    }
     case DType::kBool: return b.CreateFCmpUNE(x, llvm::Constant::getNullValue(x->getType()));
   }
   Unknown(ExprKind::kConvert, to);

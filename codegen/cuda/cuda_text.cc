@@ -60,9 +60,9 @@ std::string ConvertText(DType from, DType to, const std::string& x) {
     case DType::kInt64:
       return floating ? StrCat("s_f2l(", x, ")") : StrCat("(i64)(", x, ")");
     case DType::kInt8:
-      return StrCat("(signed char)(", floating ? StrCat("s_f2i(", x, ")") : x, ")");
+      return StrCat("(signed char)(", floating ? StrCat("s_clamp(s_f2i(", x, "), -128, 127)") : x, ")");
     case DType::kUInt8:
-      return StrCat("(unsigned char)(", floating ? StrCat("s_f2i(", x, ")") : x, ")");
+      return StrCat("(unsigned char)(", floating ? StrCat("s_clamp(s_f2i(", x, "), 0, 255)") : x, ")");
     case DType::kBool:
       return StrCat("(", x, ") != 0");
   }

@@ -40,6 +40,7 @@ __device__ __forceinline__ int s_shr(int a, int b) { return a >> (b & 31); }
 __device__ __forceinline__ i64 s_shr(i64 a, i64 b) { return a >> (b & 63); }
 __device__ __forceinline__ int s_shrl(int a, int b) { return (int)((u32)a >> (b & 31)); }
 __device__ __forceinline__ i64 s_shrl(i64 a, i64 b) { return (i64)((u64)a >> (b & 63)); }
+__device__ __forceinline__ int s_clamp(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 __device__ __forceinline__ int s_f2i(float x) { return x != x ? 0 : x >= 2147483648.0f ? 2147483647 : x < -2147483648.0f ? (int)0x80000000 : (int)x; }
 __device__ __forceinline__ int s_f2i(double x) { return x != x ? 0 : x >= 2147483648.0 ? 2147483647 : x < -2147483648.0 ? (int)0x80000000 : (int)x; }
 __device__ __forceinline__ i64 s_f2l(float x) { return x != x ? 0 : x >= 9223372036854775808.0f ? 0x7fffffffffffffffll : x < -9223372036854775808.0f ? (i64)0x8000000000000000ull : (i64)x; }

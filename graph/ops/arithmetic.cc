@@ -35,6 +35,13 @@ void Where::Samples(SampleSink& s) {
       });
 }
 
+Expr Cast::To(const Expr& x, DType t) {
+  const Expr y = Expr::Convert(x, ComputeType(t));
+  if (!IsFloating(x.dtype()) || (t != kInt8 && t != kUInt8)) return y;
+  const Expr low = Expr::Const(y.dtype(), t == kInt8 ? -128 : 0), high = Expr::Const(y.dtype(), t == kInt8 ? 127 : 255);
+  return num::Select(y < low, low, num::Select(y > high, high, y));
+}
+
 void Cast::Grad(GradCtx& c) {
   if (!c.g() || !IsFloating(c.out[0].dtype())) return;
   c.grad_in[0] = cast(c.g(), {.dtype = c.in[0].dtype()});

@@ -160,8 +160,10 @@ struct Cast {
     c.out[0].dtype = c.template Attrs<Attrs>().dtype;
     c.Out(c.in[0].shape);
   }
-  static Expr Body(const Expr& x, const Attrs& a) { return Expr::Convert(x, ComputeType(a.dtype)); }
-  static Expr Element(ElementCtx& c) { return Expr::Convert(c.In(0, c.at), ComputeType(c.out[0].dtype)); }
+  static Expr Body(const Expr& x, const Attrs& a) { return To(x, a.dtype); }
+  static Expr Element(ElementCtx& c) { return To(c.In(0, c.at), c.out[0].dtype); }
+  /// In the compute type of `t`, and in t's range if x is floating: what is stored then fits.
+  static Expr To(const Expr& x, DType t);
   static void Grad(GradCtx& c);
   static void Samples(SampleSink& s);
 };

@@ -6,18 +6,20 @@
 namespace sinter {
 namespace {
 
-void Mark(Value* v, std::unordered_set<const Value*>& live);
-
-void MarkBlock(const Block& b, std::unordered_set<const Value*>& live) {
-  for (Value* v : b.results) Mark(v, live);
-}
-
-void Mark(Value* v, std::unordered_set<const Value*>& live) {
-  if (!live.insert(v).second || v->node == nullptr) return;
-  Node& n = *v->node;
-  for (const auto& o : n.outputs) live.insert(o.get());
-  for (Value* in : n.inputs) Mark(in, live);
-  for (const auto& r : n.regions) MarkBlock(*r, live);
+// Values that the results depend on. No recursion: a chain of values may be as long as the graph.
+std::unordered_set<const Value*> Live(const Graph& graph) {
+  std::unordered_set<const Value*> live;
+  std::vector<Value*> waiting(graph.body.results.begin(), graph.body.results.end());
+  while (!waiting.empty()) {
+    Value* v = waiting.back();
+    waiting.pop_back();
+    if (!live.insert(v).second || v->node == nullptr) continue;
+    const Node& n = *v->node;
+    for (const auto& o : n.outputs) live.insert(o.get());
+    waiting.insert(waiting.end(), n.inputs.begin(), n.inputs.end());
+    for (const auto& r : n.regions) waiting.insert(waiting.end(), r->results.begin(), r->results.end());
+  }
+  return live;
 }
 
 bool Sweep(Block& b, const std::unordered_set<const Value*>& live) {
@@ -67,15 +69,59 @@ bool PruneIfResults(Graph& graph) {
   return changed;
 }
 
+// Carried values that are the same in every turn, and those that nothing reads.
+bool PruneCarried(Graph& graph) {
+  bool changed = false;
+  std::vector<Node*> loops;
+  ForEachNode(graph, [&](Node& n) {
+    if (n.op == &DefOf<ops::While>()) loops.push_back(&n);
+  });
+  for (Node* n : loops)
+    while (DropCarriedValue(graph, *n)) changed = true;
+  return changed;
+}
+
 }  // namespace
+
+bool DropCarriedValue(Graph& g, Node& loop) {
+  const auto uses = CountUses(g);
+  auto count = [&](const Value* v) {
+    auto it = uses.find(v);
+    return it == uses.end() ? 0 : it->second;
+  };
+  Block &condition = *loop.regions[0], &body = *loop.regions[1];
+  for (size_t i = 0; i < loop.inputs.size(); ++i) {
+    Value *p = body.params[i].get(), *next = body.results[i];
+    const bool invariant = next == p || next == loop.inputs[i];
+    const bool dead = count(condition.params[i].get()) == 0 && count(p) == (next == p ? 1 : 0) && count(loop.out(static_cast<int>(i))) == 0;
+    if (!invariant && !dead) continue;
+    if (invariant) {
+      g.ReplaceAllUses(p, loop.inputs[i]);
+      g.ReplaceAllUses(condition.params[i].get(), loop.inputs[i]);
+      g.ReplaceAllUses(loop.out(static_cast<int>(i)), loop.inputs[i]);
+    }
+    auto erase = [&](auto& v) { v.erase(v.begin() + static_cast<int64_t>(i)); };
+    erase(loop.inputs);
+    erase(loop.outputs);
+    erase(condition.params);
+    erase(body.params);
+    erase(body.results);
+    for (size_t k = i; k < loop.inputs.size(); ++k)
+      loop.outputs[k]->index = condition.params[k]->index = body.params[k]->index = static_cast<int>(k);
+    return true;
+  }
+  return false;
+}
 
 bool EliminateDeadCode(Graph& graph) {
   bool changed = false;
-  do {
-    std::unordered_set<const Value*> live;
-    MarkBlock(graph.body, live);
+  for (bool again = true; again;) {
+    const std::unordered_set<const Value*> live = Live(graph);
     changed |= Sweep(graph.body, live);
-  } while (PruneIfResults(graph) && (changed = true));
+    again = PruneIfResults(graph);
+    again |= PruneCarried(graph);
+    changed |= again;
+  }
   return changed;
 }
 

@@ -12,6 +12,9 @@ namespace sinter {
 /// Removes nodes without used results, and unused carried values of loops.
 bool EliminateDeadCode(Graph& graph);
 
+/// Drops one carried value of a loop that is the same in every turn or that nothing reads; false if there is none.
+bool DropCarriedValue(Graph& graph, Node& loop);
+
 /// One node for equal nodes (same op, attributes and operands) of a block or of the blocks around it.
 bool EliminateCommonSubexpressions(Graph& graph);
 

@@ -55,6 +55,15 @@ TEST(Programs, ABiasOfPositionsIsNoBiasOfChannels) {
     }, rand({2, 3, 4, 4}), Numerics::kDefault);
 }
 
+TEST(Programs, BytesSaturate) {
+  const Tensor x = from_vector(std::vector<float>{1.9f, -1.9f, 300, -300, NAN, INFINITY, -INFINITY, 127.9f});
+  const Tensor y = x.to(kInt8), z = x.to(kUInt8);
+  EXPECT_EQ(y.ToVector<int64_t>(), (std::vector<int64_t>{1, -1, 127, -128, 0, 127, -128, 127}));
+  EXPECT_EQ(z.ToVector<int64_t>(), (std::vector<int64_t>{1, 0, 255, 0, 0, 255, 0, 127}));
+  ExpectEqual([](const Tensor& v) { return (v * 2).to(kInt8); }, x);
+  ExpectEqual([](const Tensor& v) { return (v * 2).to(kUInt8); }, x);
+}
+
 TEST(Programs, BatchNormOfBatchNorm) {
   const Tensor w = rand({4, 3, 1, 1});
   const Tensor scale = rand({4}), shift = rand({4}), mean = rand({4}), variance = rand({4}) + 0.5f;
