@@ -20,6 +20,9 @@
 #include "sinter/graph/ops/nn.h"            // IWYU pragma: export
 #include "sinter/graph/ops/random.h"        // IWYU pragma: export
 #include "sinter/graph/ops/reduce.h"        // IWYU pragma: export
+#include "sinter/graph/ops/rounding.h"      // IWYU pragma: export
+#include "sinter/graph/ops/special.h"       // IWYU pragma: export
+#include "sinter/graph/ops/trigonometric.h" // IWYU pragma: export
 #include "sinter/graph/ops/views.h"         // IWYU pragma: export
 #include "sinter/serialize/jit/jit.h"       // IWYU pragma: export
 #include "sinter/tracer/expect_same.h"      // IWYU pragma: export

@@ -142,7 +142,9 @@ CompiledCuda CompileCubin(const CudaSource& source, int sm) {
   } destroy{n, &program};
   const std::string arch = StrCat("--gpu-architecture=sm_", sm);
   // The bits of every other target: no contraction, correctly rounded division and roots, subnormals kept.
-  const char* options[] = {arch.c_str(), "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--std=c++17", "--generate-line-info"};
+  const char* options[] = {arch.c_str(), "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--std=c++17", "--generate-line-info",
+                           // Loop variables that a kernel does not need.
+                           "--diag-suppress=177"};
   const nvrtcResult result = n.compile(program, static_cast<int>(std::size(options)), options);
   CompiledCuda out;
   auto fetch = [&](auto size_of, auto get, std::string& to) {
