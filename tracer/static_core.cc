@@ -7,27 +7,17 @@
 #include <chrono>
 #include <cmath>
 
-#include "absl/container/inlined_vector.h"
 #include "sinter/codegen/cpu/backend.h"
 #include "sinter/codegen/optimize.h"
 #include "sinter/eager/grad_mode.h"
-#include "sinter/eager/tape.h"
-#include "sinter/graph/gradient.h"
 #include "sinter/graph/strings.h"
-#include "sinter/tracer/compiled_backward.h"
 #include "sinter/tracer/learner.h"
-#include "sinter/tracer/run_executable.h"
 #include "sinter/tracer/structure.h"
-#include "sinter/tracer/verify.h"
 
 namespace sinter::tracer {
 namespace {
 
 double Seconds(std::chrono::steady_clock::time_point from) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count(); }
-
-std::string TypesText(const std::vector<TensorType>& types) {
-  return Join(types, ", ", [](std::string* out, const TensorType& t) { StrAppend(out, TypeToString(t)); });
-}
 
 // A capture on a fresh session, started over while it finds cells that it writes.
 Automaton LearnFunction(CaptureSession& session) {
@@ -146,26 +136,6 @@ std::vector<TensorType> StaticCore::TypesFor(const std::vector<Tensor>& argument
 
 namespace {
 
-// Whether a program takes arguments of these types: its fixed sizes are those of the call, its symbols those of the types.
-bool Serves(const Entry& e, const std::vector<TensorType>& types, const DimEnv* sizes) {
-  if (e.types.size() != types.size()) return false;
-  for (size_t i = 0; i < types.size(); ++i) {
-    const TensorType &have = e.types[i], &want = types[i];
-    if (have.dtype != want.dtype || have.rank() != want.rank()) return false;
-    for (int d = 0; d < have.rank(); ++d) {
-      if (have.shape[d] == want.shape[d]) continue;
-      if (sizes == nullptr || !have.shape[d].is_const() || want.shape[d].Eval(*sizes) != have.shape[d].value()) return false;
-    }
-  }
-  return true;
-}
-
-const GuardedCond* FindBroken(const Entry& e, const DimEnv& sizes) {
-  for (const GuardedCond& g : e.graph->guards)
-    if (!g.condition.Eval(sizes)) return &g;
-  return nullptr;
-}
-
 // Fixes the sizes with a symbol of a condition to those of the call. False if there is none.
 bool Fix(std::vector<TensorType>& types, const DimCond& condition, const DimEnv& sizes) {
   std::vector<Dim> symbols = condition.a.Symbols();
@@ -180,22 +150,6 @@ bool Fix(std::vector<TensorType>& types, const DimCond& condition, const DimEnv&
       changed = true;
     }
   return changed;
-}
-
-// Whether the flags and cells that a program was made for are as they were.
-bool SameState(const Entry& e) {
-  for (const auto& [flag, value] : e.flags)
-    if (*flag != value) return false;
-  for (const auto& [cell, had] : e.had_grad)
-    if (static_cast<bool>(cell->grad) != had) return false;
-  for (size_t i = 0; i < e.externals.size(); ++i) {
-    const TensorImpl& cell = e.externals[i].Current();
-    const TensorType& t = e.graph->body.params[static_cast<size_t>(e.graph->states[i].param)]->type;
-    if (cell.symbolic || cell.dtype != t.dtype || cell.requires_grad != e.graph->states[i].trainable || cell.rank() != t.rank()) return false;
-    for (int d = 0; d < t.rank(); ++d)
-      if (!(t.shape[d] == Dim(cell.shape[d]))) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -389,75 +343,6 @@ std::shared_ptr<Entry> StaticCore::VerifyMoreTurns(const std::shared_ptr<Entry>&
   return entry;
 }
 
-namespace {
-
-// What a captured function can't do to its arguments, and an eager one would.
-void CheckArguments(const Entry& entry, std::span<TensorImpl* const> arguments) {
-  if (!entry.calls_backward && !entry.writes_state) return;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const TensorImpl& t = *arguments[i];
-    if (entry.calls_backward && t.requires_grad)
-      throw Error(ErrorCode::kUnimplemented,
-                  StrCat(entry.graph->name, ": argument ", i,
-                         " requires a gradient, and the function calls backward(), which collects gradients of parameters only; pass x.detach(), or return grad({loss}, {x})"));
-    for (size_t s = 0; s < entry.graph->states.size(); ++s)
-      if (entry.graph->states[s].result >= 0 && entry.externals[s].Current().storage == t.storage)
-        throw Error(ErrorCode::kUnimplemented,
-                    StrCat(entry.graph->name, ": argument ", i, " shares memory with the state '", entry.graph->states[s].name,
-                           "', which the function writes; the write would have to show in the argument. Pass a clone()"));
-  }
-}
-
-}  // namespace
-
-std::vector<Tensor> StaticCore::RunEntry(const std::shared_ptr<Entry>& shared, std::span<const Tensor* const> arguments, const FlatFunction* verify) {
-  Entry& entry = *shared;
-  absl::InlinedVector<TensorImpl*, 16> inputs;
-  bool wants = false;
-  for (const Tensor* t : arguments) inputs.push_back(&t->impl());
-  CheckArguments(entry, inputs);
-  std::vector<ImplPtr> old_grads;  // the call replaces them; the tape still needs the operands
-  for (const External& e : entry.externals) {
-    inputs.push_back(&e.Current());
-    if (e.owner) old_grads.emplace_back(inputs.back());
-  }
-  for (const TensorImpl* t : inputs) wants |= t->requires_grad;
-  std::vector<ImplPtr> outputs = RunExecutable(*entry.executable, inputs, entry.verified_turns);
-  if (verify) {
-    std::vector<Tensor> copies;
-    for (const Tensor* t : arguments) copies.push_back(*t);
-    VerifyAgainstEager(entry, *verify, copies, outputs);
-  }
-
-  // From here on nothing throws: results, then state, then gradients are put in place.
-  std::vector<Tensor> results;
-  results.reserve(static_cast<size_t>(entry.num_results));
-  for (int i = 0; i < entry.num_results; ++i) results.emplace_back(outputs[static_cast<size_t>(i)]);
-  const bool differentiable = wants && GradEnabled();
-  std::unique_ptr<CompiledBackward> backward;
-  if (differentiable) {
-    std::call_once(entry.differentiable_once, [&] { entry.differentiable = std::make_shared<Differentiable>(entry.graph->Clone(), entry.num_results); });
-    backward = CompiledBackward::Make(entry.differentiable, inputs);
-  }
-  for (size_t s = 0; s < entry.graph->states.size(); ++s) {
-    const StateSlot& slot = entry.graph->states[s];
-    if (slot.result < 0) continue;
-    Tensor cell(ImplPtr(&entry.externals[s].Current()));
-    cell.set_data(Tensor(std::move(outputs[static_cast<size_t>(slot.result)])));
-  }
-  size_t grad = static_cast<size_t>(entry.num_results);
-  for (const FinalGrad& g : entry.final_grads) {
-    TensorImpl& cell = *entry.externals[static_cast<size_t>(g.external)].cell;
-    cell.grad = g.cleared ? ImplPtr() : outputs[grad++];
-  }
-  if (backward) {
-    std::vector<ImplPtr> attached;
-    for (const Tensor& t : results) attached.push_back(t.impl_ptr());
-    CompiledBackward::Attach(std::move(backward), attached);
-  }
-  return results;
-}
-
 std::shared_ptr<Entry> StaticCore::Present() const {
   std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Entry>> fit;
@@ -490,17 +375,7 @@ std::string StaticCore::Explain() const {
   std::string s;
   if (entries_.empty()) s = "nothing is compiled yet: call the function, or compile() it for its InputSpecs\n";
   for (const std::string& l : log_) StrAppend(&s, l, "\n");
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    const Entry& e = *entries_[i];
-    StrAppend(&s, "entry ", i, ": ", TypesText(e.types), e.host_key.empty() ? "" : StrCat(" host ", e.host_key), "\n  captured in ", e.runs, " run(s), ",
-              static_cast<int64_t>(e.capture_seconds * 1e6), " us; compiled in ", static_cast<int64_t>(e.compile_seconds * 1e6), " us\n  ", e.report.nodes,
-              " nodes in ", e.report.kernels, " fused kernels and ", e.report.structured, " library kernels\n");
-    for (const StateSlot& st : e.graph->states) StrAppend(&s, "  state '", st.name, "'", st.result >= 0 ? " (written)" : "", "\n");
-    for (const GuardedCond& g : e.graph->guards) StrAppend(&s, "  guard ", g.condition.ToString(), ": ", g.message, g.location.empty() ? "" : StrCat(" at ", g.location), "\n");
-    for (const std::string& p : e.pinned) StrAppend(&s, "  pinned size ", p, "\n");
-    for (const std::string& c : e.report.claims) StrAppend(&s, "  claimed: ", c, "\n");
-    for (const auto& r : e.report.refusals) StrAppend(&s, "  not fused: ", r.value, ": ", r.reason, "\n");
-  }
+  for (size_t i = 0; i < entries_.size(); ++i) s += DescribeEntry(*entries_[i], i);
   return s;
 }
 

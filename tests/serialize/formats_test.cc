@@ -47,7 +47,9 @@ TEST(Safetensors, ReadsTheFormatAsOthersWriteIt) {
   const std::string path = TempFile("other.safetensors");
   Put(path, file);
   Safetensors s(path);
-  EXPECT_EQ(reinterpret_cast<const float*>(s.Find("x")->bytes.data())[0], 1.5f);
+  float first;
+  std::memcpy(&first, s.Find("x")->bytes.data(), sizeof first);  // at no multiple of 4 in this file
+  EXPECT_EQ(first, 1.5f);
 }
 
 // Every truncation and many changed bytes: an Error, or a file that is sound; never anything else.

@@ -359,6 +359,9 @@ TEST(Refusals, HostCountersInDataDependentLoops) {
 
 // Looks like `while (!p)` for a thousand turns; the counter is seen in the function's frame, so the loop is run longer.
 TEST(Refusals, AStaticBoundAboveTheUnrollLimit) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "NOT TESTED: the function's stack is not read under AddressSanitizer";
+#endif
   auto newton = [](Tensor x) {
     for (int i = 0; i < 1000; ++i) {
       Tensor next = (x + 2.0f / x) * 0.5f;
