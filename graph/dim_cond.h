@@ -24,6 +24,7 @@ inline DimCond DivisibleCond(Dim a, Dim b) { return {DimCond::kDivisible, a, b};
 
 /// Floor division and remainder as Dim has them, for plain sizes.
 inline int64_t FloorDiv(int64_t a, int64_t b) { int64_t q = a / b; return q - (a % b != 0 && (a % b < 0) != (b < 0)); }
+inline int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
 inline int64_t Mod(int64_t a, int64_t b) { return a - FloorDiv(a, b) * b; }
 inline int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }

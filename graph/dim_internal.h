@@ -7,7 +7,15 @@
 #include "sinter/graph/dim.h"
 
 /// The representation behind Dim. Only graph/dim*.cc include this.
-namespace sinter::dim_internal {
+namespace sinter {
+
+struct DimAccess {
+  static const dim_internal::Node* node(Dim d) { return d.node(); }
+  static Dim FromNode(const dim_internal::Node* n) { return Dim(n); }
+  static const auto& values(const DimEnv& env) { return env.values_; }
+};
+
+namespace dim_internal {
 
 enum class Kind : uint8_t { kSymbol, kPoly, kFloorDiv, kMin, kMax };
 
@@ -42,7 +50,6 @@ Dim FromPoly(Poly p);
 Dim MakeAtom(Kind kind, std::vector<Dim> args);
 Interval Bounds(const Node* n);
 Interval Bounds(Dim d);
-int64_t FloorDivInt(int64_t a, int64_t b);
-int64_t CeilOf(int64_t a, int64_t b);
 
-}  // namespace sinter::dim_internal
+}  // namespace dim_internal
+}  // namespace sinter

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <thread>
 
@@ -29,6 +30,45 @@ TEST(Dim, EqualExpressionsAreEqualObjects) {
   EXPECT_EQ(Min(n, n + 1), n);
   EXPECT_EQ(Max(Max(n, m), n), Max(m, n));
   EXPECT_NE(n, Dim::Symbol("n", {.min = 2}));
+}
+
+TEST(Dim, ExtremaHaveOneFormWhateverTheNesting) {
+  const Dim same = Dim::Symbol("same"), other_same = Dim::Symbol("same", {.min = 2}), three = Dim::Symbol("three", {.min = 3, .max = 3});
+  const std::vector<Dim> terms = {n, m, k, n + 1, n * m, same, other_same, m + 2, Dim(5), three, FloorDiv(n, 3), Dim(3)};
+  std::mt19937 rng(5);
+  auto fold = [&](std::vector<Dim> v, Dim (*f)(Dim, Dim)) {
+    std::shuffle(v.begin(), v.end(), rng);
+    while (v.size() > 1) {
+      const size_t i = rng() % (v.size() - 1);
+      v[i] = rng() % 2 ? f(v[i], v[i + 1]) : f(v[i + 1], v[i]);
+      v.erase(v.begin() + static_cast<int64_t>(i) + 1);
+    }
+    return v[0];
+  };
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<Dim> some;
+    for (size_t c = 2 + rng() % 5; c > 0; --c) some.push_back(terms[rng() % terms.size()]);
+    for (Dim (*f)(Dim, Dim) : {&Min, &Max}) {
+      const Dim one = fold(some, f), two = fold(some, f);
+      ASSERT_EQ(one, two) << one.ToString() << " and " << two.ToString();
+    }
+  }
+  EXPECT_EQ(Min(Min(n, m), k), Min(k, Min(m, n)));
+  EXPECT_EQ(Min(n, Max(n, m)), n);
+  EXPECT_EQ(Max(Min(m, n), n), n);
+  EXPECT_EQ(Min(three, 3), Min(3, three));
+  EXPECT_EQ(ProvablyEqual(three, 3), std::optional(true));
+}
+
+TEST(Dim, HostilePowersAndDivisions) {
+  std::string power = "n";
+  for (int i = 0; i < 5000; ++i) power += "*n";
+  EXPECT_THROW(Dim::Parse(power, [](std::string_view) { return n; }), Error);
+  const Dim a = Dim::Symbol("a"), b = Dim::Symbol("b");
+  DimEnv env;
+  env.Set(a, int64_t{1} << 40);
+  env.Set(b, int64_t{1} << 23);
+  EXPECT_THROW(FloorDiv(-(a * b), b - (int64_t{1} << 23) - 1).Eval(env), Error);
 }
 
 TEST(Dim, Decides) {
