@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <functional>
 #include <optional>
 #include <span>
@@ -330,8 +331,42 @@ Expr CallBody(std::span<const Expr> x, const AttrBox* attrs, std::index_sequence
 
 void FinishDef(OpDef& def);
 
+// Rules are found by name and signature, so that one with a slip in either would be left out in silence: a struct that has a member of
+// a rule's name must be callable as that rule, and each kind must have the rules that it can't do without.
+template <class T>
+constexpr void CheckRules() {
+  using A = typename AttrsOf<T>::type;
+  constexpr OpInfo info = T::kInfo;
+  constexpr bool infer = requires(ShapeCtx<Dim>& c) { T::Infer(c); } && requires(ShapeCtx<int64_t>& c) { T::Infer(c); };
+  constexpr bool element = requires(ElementCtx& c) { { T::Element(c) } -> std::convertible_to<Expr>; };
+  constexpr bool view = requires(ViewCtx& c) { { T::View(c) } -> std::convertible_to<bool>; };
+  constexpr bool decompose = requires(DecomposeCtx& c) { T::Decompose(c); };
+  constexpr bool grad = requires(GradCtx& c) { T::Grad(c); };
+  constexpr bool derivative = requires(int i, std::span<const Expr> x, const Expr& y) { T::Derivative(i, x, y); } ||
+                              requires(int i, std::span<const Expr> x, const Expr& y, const A& a) { T::Derivative(i, x, y, a); };
+  constexpr bool samples = requires(SampleSink& s) { T::Samples(s); };
+  static_assert(infer || !requires { &T::template Infer<Dim>; }, "Infer is a template over D that takes ShapeCtx<D>&");
+  static_assert(element || !requires { &T::Element; }, "Element takes ElementCtx& and gives an Expr");
+  static_assert(view || !requires { &T::View; }, "View takes ViewCtx& and gives a bool");
+  static_assert(decompose || !requires { &T::Decompose; }, "Decompose takes DecomposeCtx&");
+  static_assert(grad || !requires { &T::Grad; }, "Grad takes GradCtx&");
+  static_assert(derivative || !requires { &T::Derivative; }, "Derivative takes int, span<const Expr>, const Expr& and the attributes, if it reads them");
+  static_assert(samples || !requires { &T::Samples; }, "Samples takes SampleSink&");
+
+  constexpr bool pointwise = info.kind == OpKind::kPointwise, composite = info.kind == OpKind::kComposite;
+  constexpr bool regions = info.kind == OpKind::kControlFlow, opaque = info.kind == OpKind::kOpaque;
+  static_assert(!pointwise || info.inputs > 0, "a pointwise op has operands");
+  static_assert(pointwise || infer, "an op that isn't pointwise needs Infer, the types of its results");
+  static_assert(infer || info.dtype != DTypeRule::kCustom, "Infer sets the type that DTypeRule::kCustom leaves open");
+  static_assert(pointwise || composite || regions || opaque || element, "an op of this kind needs Element, the rule of one element");
+  static_assert(composite == decompose, "Decompose is the rule of composites");
+  static_assert(pointwise || !derivative, "Derivative is the rule of pointwise ops; others have Grad");
+  static_assert(pointwise || composite || regions || grad || requires { T::kNoGrad; }, "an op needs Grad, or says kNoGrad");
+}
+
 template <class T>
 OpDef MakeDef() {
+  CheckRules<T>();
   using A = typename AttrsOf<T>::type;
   constexpr OpInfo info = T::kInfo;
   OpDef d;
@@ -346,7 +381,6 @@ OpDef MakeDef() {
     d.sym_shape = [](ShapeCtx<Dim>& c) { T::Infer(c); };
   }
   if constexpr (info.kind == OpKind::kPointwise) {
-    static_assert(info.inputs > 0);
     d.body = [](std::span<const Expr> x, const AttrBox* a) { return CallBody<T>(x, a, std::make_index_sequence<info.inputs>()); };
   }
   if constexpr (requires(ElementCtx& c) { T::Element(c); }) d.element = [](ElementCtx& c) { return T::Element(c); };

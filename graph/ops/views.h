@@ -198,7 +198,7 @@ struct StopGradient {
   static constexpr OpInfo kInfo{.name = "stop_gradient", .kind = OpKind::kView, .dtype = DTypeRule::kFirst};
   static constexpr bool kNoGrad = true;
   template <class D>
-  static void Shape(ShapeCtx<D>& c) { c.Out(c.in[0].shape); }
+  static void Infer(ShapeCtx<D>& c) { c.Out(c.in[0].shape); }
   static Expr Element(ElementCtx& c) { return c.In(0, c.at); }
   static bool View(ViewCtx& c) {
     c.out_strides = c.in_strides;
