@@ -35,35 +35,20 @@ class ValueTable {
 bool IsFusible(const Node& n, const FusionOptions& o) { return n.op->kind != OpKind::kControlFlow && !IsStructured(n, o); }
 
 int CountNodes(const Expr& e) {
-  std::unordered_set<const ExprNode*> seen;
   int n = 0;
-  auto visit = [&](auto& self, const Expr& x) -> void {
-    if (!seen.insert(x.get()).second) return;
-    n += !x->args.empty() && x.kind() != ExprKind::kLoad && x.kind() != ExprKind::kConvert;
-    for (const Expr& a : x->args) self(self, a);
-  };
-  visit(visit, e);
+  ForEachExpr(e, [&](const Expr& x) { n += !x->args.empty() && x.kind() != ExprKind::kLoad && x.kind() != ExprKind::kConvert; });
   return n;
 }
 
 template <class Fn>
 void ForEachLoad(const Expr& e, Fn fn) {
-  std::unordered_set<const ExprNode*> seen;
-  auto visit = [&](auto& self, const Expr& x) -> void {
-    if (!seen.insert(x.get()).second) return;
+  ForEachExpr(e, [&](const Expr& x) {
     if (x.kind() == ExprKind::kLoad) fn(x);
-    for (const Expr& a : x->args) self(self, a);
-  };
-  visit(visit, e);
+  });
 }
 
 bool HasReduce(const Expr& e) {
-  std::unordered_set<const ExprNode*> seen;
-  auto visit = [&](auto& self, const Expr& x) -> bool {
-    if (!seen.insert(x.get()).second) return false;
-    return x.kind() == ExprKind::kReduce || std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return self(self, a); });
-  };
-  return visit(visit, e);
+  return AnyExpr(e, [](const Expr& x) { return x.kind() == ExprKind::kReduce; });
 }
 
 struct Stage {

@@ -14,16 +14,12 @@ namespace {
 // Visits every expression of a kernel once, operands first.
 template <class Fn>
 void ForEachExpr(const Kernel& kernel, Fn fn) {
-  std::unordered_map<const ExprNode*, bool> seen;
-  auto visit = [&](auto& self, const Expr& e) -> void {
-    if (!seen.emplace(e.get(), true).second) return;
-    for (const Expr& a : e->args) self(self, a);
-    fn(*e);
-  };
+  std::unordered_set<const ExprNode*> seen;
+  auto node = [&](const Expr& e) { fn(*e); };
   for (const KernelStage& s : kernel.stages)
     for (const KernelStore& store : s.stores) {
-      for (const Expr& p : store.position) visit(visit, p);
-      visit(visit, store.value);
+      for (const Expr& p : store.position) sinter::ForEachExpr(p, seen, node);
+      sinter::ForEachExpr(store.value, seen, node);
     }
 }
 
@@ -169,8 +165,7 @@ void VerifyKernel(const Kernel& kernel) {
   std::vector<bool> stored(kernel.buffers.size());
   for (const KernelStage& s : kernel.stages) {
     std::unordered_set<const ExprNode*> seen;
-    auto check = [&](auto& self, const Expr& e) -> void {
-      if (!seen.insert(e.get()).second) return;
+    auto check = [&](const Expr& e) {
       SINTER_CHECK(e.kind() != ExprKind::kCall && e.kind() != ExprKind::kInput,
                    "calls and inputs must be expanded: " + kernel.name);
       if (e.kind() == ExprKind::kLoad) {
@@ -181,7 +176,6 @@ void VerifyKernel(const Kernel& kernel) {
         SINTER_CHECK(e->dtype == b.dtype, "a load of another type");
         SINTER_CHECK(b.role == BufferRole::kInput || stored[e->index], "a load before its store");
       }
-      for (const Expr& a : e->args) self(self, a);
     };
     for (const KernelStore& store : s.stores) {
       const KernelBuffer& b = kernel.buffers[store.buffer];
@@ -189,9 +183,9 @@ void VerifyKernel(const Kernel& kernel) {
       SINTER_CHECK(store.value.dtype() == ComputeType(b.dtype), "a store of another type");
       for (const Expr& p : store.position) {
         SINTER_CHECK(p.dtype() == kInt64, "a position that is not int64");
-        check(check, p);
+        sinter::ForEachExpr(p, seen, check);
       }
-      check(check, store.value);
+      sinter::ForEachExpr(store.value, seen, check);
     }
     for (const KernelStore& store : s.stores) stored[store.buffer] = true;
   }

@@ -25,19 +25,6 @@ class LoadCtx final : public ElementCtx {
   }
 };
 
-template <class Visit>
-void ForEachNode(const Expr& root, Visit&& visit) {
-  std::unordered_set<const ExprNode*> seen;
-  std::vector<const ExprNode*> stack = {root.get()};
-  while (!stack.empty()) {
-    const ExprNode* e = stack.back();
-    stack.pop_back();
-    if (!seen.insert(e).second) continue;
-    visit(*e);
-    for (const Expr& a : e->args) stack.push_back(a.get());
-  }
-}
-
 }  // namespace
 
 std::vector<int> RowMajorOrder(int rank) {
@@ -49,10 +36,10 @@ std::vector<int> RowMajorOrder(int rank) {
 Dim ReductionSize(const Expr& e) {
   Dim size = 1;
   bool found = false;
-  ForEachNode(e, [&](const ExprNode& n) {
-    if (n.kind != ExprKind::kReduce) return;
+  ForEachExpr(e, [&](const Expr& n) {
+    if (n.kind() != ExprKind::kReduce) return;
     Dim product = 1;
-    for (const LoopVar& v : n.loops) product = product * v.extent;
+    for (const LoopVar& v : n->loops) product = product * v.extent;
     size = found ? size + product : product;
     found = true;
   });
@@ -61,14 +48,14 @@ Dim ReductionSize(const Expr& e) {
 
 bool ReducesAlongMemory(const Expr& e, std::span<const KernelBuffer> buffers) {
   bool along = false;
-  ForEachNode(e, [&](const ExprNode& reduce) {
-    if (reduce.kind != ExprKind::kReduce || reduce.reduce == ReduceKind::kContract || reduce.loops.empty())
+  ForEachExpr(e, [&](const Expr& reduce) {
+    if (reduce.kind() != ExprKind::kReduce || reduce->reduce == ReduceKind::kContract || reduce->loops.empty())
       return;
-    const int innermost = reduce.loops.back().id;
-    for (const Expr& arg : reduce.args) {
-      ForEachNode(arg, [&](const ExprNode& load) {
-        if (load.kind != ExprKind::kLoad || buffers[load.index].order.empty()) return;
-        const Expr& last = load.args[buffers[load.index].order.back()];
+    const int innermost = reduce->loops.back().id;
+    for (const Expr& arg : reduce->args) {
+      ForEachExpr(arg, [&](const Expr& load) {
+        if (load.kind() != ExprKind::kLoad || buffers[load->index].order.empty()) return;
+        const Expr& last = load->args[buffers[load->index].order.back()];
         along |= last.kind() == ExprKind::kIndex && last->index == innermost;
       });
     }

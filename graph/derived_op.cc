@@ -28,6 +28,15 @@ std::string DerivedName(const OpDef& op, int operand, std::span<const int> opera
                       Join(operands, ",", [&](std::string* out, int i) { StrAppend(out, OperandName(op, i)); }), "]");
 }
 
+// Whether d op / d operand with these attributes reads no more than the listed operands.
+bool ListsAll(const OpDef& op, int operand, std::span<const int> operands, const AttrBox* attrs) {
+  const Expr e = DerivativeExpr(op, operand, attrs, kFloat64);
+  if (!e) return true;
+  for (int used : UsedInputs(e))
+    if (std::find(operands.begin(), operands.end(), used) == operands.end()) return false;
+  return true;
+}
+
 OpDef MakeDerived(const OpDef& base, int operand, std::vector<int> operands) {
   OpDef d;
   d.name = DerivedName(base, operand, operands);
@@ -49,6 +58,14 @@ OpDef MakeDerived(const OpDef& base, int operand, std::vector<int> operands) {
       SINTER_CHECK(x[used], "the derivative reads an operand that its name doesn't list");
     return g * SubstituteInputs(derivative, x);
   };
+  // What a derivative reads may depend on the attributes, which the name doesn't tell: nodes of graphs, perhaps of a file, are checked.
+  if (base.default_attrs)
+    d.sym_shape = [&base, operand, operands](ShapeCtx<Dim>& c) {
+      if (!ListsAll(base, operand, operands, c.attrs)) c.Fail("with these attributes the derivative reads operands that the name doesn't list");
+      SymShape shape = c.in[0].shape;
+      for (const TensorType& t : c.in.subspan(1)) shape = c.Broadcast(shape, t.shape);
+      c.Out(std::move(shape));
+    };
   op_internal::FinishDef(d);
   return d;
 }
@@ -134,10 +151,8 @@ const OpDef* FindDerived(std::string_view name) {
     operands.push_back(i);
   }
   if (operands.empty() || operands[0] != -1) return nullptr;
-  // The name must list what the derivative reads, or the body could not be built.
-  Expr e = DerivativeExpr(*base, operand, base->default_attrs.get(), kFloat64);
-  for (int used : e ? UsedInputs(e) : std::vector<int>())
-    if (std::find(operands.begin(), operands.end(), used) == operands.end()) return nullptr;
+  // The name must list what the derivative reads, or the body could not be built. With attributes, each node is checked for its own.
+  if (!base->default_attrs && !ListsAll(*base, operand, operands, nullptr)) return nullptr;
   return Intern(*base, operand, std::move(operands));
 }
 

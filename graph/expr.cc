@@ -337,11 +337,19 @@ Expr SubstituteIndices(const Expr& e, std::span<const int> ids, std::span<const 
   });
 }
 
+bool AnyExpr(const Expr& e, const std::function<bool(const Expr&)>& test) {
+  std::unordered_set<const ExprNode*> seen;
+  auto visit = [&](auto& self, const Expr& x) -> bool {
+    if (!seen.insert(x.get()).second) return false;
+    return test(x) || std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return self(self, a); });
+  };
+  return visit(visit, e);
+}
+
 std::vector<int> UsedInputs(const Expr& e) {
   std::vector<int> used;
-  Rewrite(e, [&](const Expr& x) {
+  ForEachExpr(e, [&](const Expr& x) {
     if (x.kind() == ExprKind::kInput && std::find(used.begin(), used.end(), x->index) == used.end()) used.push_back(x->index);
-    return Expr();
   });
   std::sort(used.begin(), used.end());
   return used;

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -151,6 +153,21 @@ constexpr uint64_t CanonicalNan(DType t) {
 /// Shared nodes are visited once.
 template <class Fn>
 Expr Rewrite(const Expr& e, Fn&& replace);
+
+/// Calls fn(const Expr&) for every node of `e` once, operands first. With one `seen` for several calls, nodes that they share are visited once.
+template <class Fn>
+void ForEachExpr(const Expr& e, std::unordered_set<const ExprNode*>& seen, Fn&& fn) {
+  if (!seen.insert(e.get()).second) return;
+  for (const Expr& a : e->args) ForEachExpr(a, seen, fn);
+  fn(e);
+}
+template <class Fn>
+void ForEachExpr(const Expr& e, Fn&& fn) {
+  std::unordered_set<const ExprNode*> seen;
+  ForEachExpr(e, seen, fn);
+}
+/// Whether a node of `e` satisfies `test`.
+bool AnyExpr(const Expr& e, const std::function<bool(const Expr&)>& test);
 
 /// Replaces every kCall by the body of its op, recursively: what the emitters and the interpreter get.
 Expr ExpandCalls(const Expr& e);

@@ -22,17 +22,17 @@ class Differentiator {
     for (Block* b = &block_; !local && b->parent != nullptr; b = b->parent->parent) chain_.insert(chain_.begin(), {b->parent->parent, b->parent});
     for (auto [block, before] : chain_) DecomposeUngraded(*block, before);
     std::vector<Value*> targets;
-    for (Value* v : wrt) targets.push_back(Present(v));
+    for (Value* v : wrt) targets.push_back(replaced_.Present(v));
     wrt = targets;
     std::vector<Node*> nodes = NodesBefore();
     std::unordered_set<const Value*> active = DependentOn(nodes, wrt);
     std::unordered_map<const Value*, Value*> grads;
     for (size_t k = 0; k < sums.size(); ++k)
-      if (sums[k]) grads[wrt[k]] = Present(sums[k]);
+      if (sums[k]) grads[wrt[k]] = replaced_.Present(sums[k]);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      Value* of = Present(outputs[i]);
+      Value* of = replaced_.Present(outputs[i]);
       if (!active.contains(of)) continue;
-      Value* seed = seeds[i] ? Present(seeds[i]) : GraphBuilder::Unwrap(FullLike(builder_.Wrap(of), 1));
+      Value* seed = seeds[i] ? replaced_.Present(seeds[i]) : GraphBuilder::Unwrap(FullLike(builder_.Wrap(of), 1));
       Accumulate(grads, of, seed);
     }
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) Backpropagate(**it, active, grads);
@@ -47,33 +47,11 @@ class Differentiator {
  private:
   // Composites without a rule of their own are differentiated by their parts.
   void DecomposeUngraded(Block& block, const Node* before) {
-    auto keep = [&](const Node& n) { return n.op->grad || n.op->no_grad; };
     for (auto it = block.nodes.begin(); it != block.nodes.end() && it->get() != before;) {
-      Node* n = it->get();
-      ++it;
-      if (n->op->kind != OpKind::kComposite || keep(*n)) continue;
-      const bool first = n == block.nodes.front().get();
-      auto previous = first ? block.nodes.end() : std::prev(std::find_if(block.nodes.begin(), block.nodes.end(), [&](const auto& x) { return x.get() == n; }));
-      GraphBuilder builder(block, n);
-      builder.SetStack(n->stack, n->source, n->origin.empty() ? n->op->name : n->origin);
-      std::vector<Var> in;
-      for (Value* v : n->inputs) in.push_back(builder.Wrap(v));
-      DecomposeCtx ctx{*n->op, n->op->AttrsOrDefault(n->attrs), in, {}};
-      n->op->decompose(ctx);
-      for (size_t i = 0; i < n->outputs.size(); ++i) {
-        Value* by = GraphBuilder::Unwrap(ctx.out[i]);
-        block.graph->ReplaceAllUses(n->out(static_cast<int>(i)), by);
-        replaced_[n->out(static_cast<int>(i))] = by;
-      }
-      block.graph->Erase(n);
-      it = first ? block.nodes.begin() : std::next(previous);  // parts may be composites themselves
+      const OpDef& op = *(*it)->op;
+      if (op.kind != OpKind::kComposite || op.grad || op.no_grad) ++it;
+      else it = DecomposeNode(block, it, &replaced_);  // parts may be composites themselves
     }
-  }
-
-  // What stands for a value whose composite was decomposed.
-  Value* Present(Value* v) const {
-    for (auto it = replaced_.find(v); it != replaced_.end(); it = replaced_.find(v)) v = it->second;
-    return v;
   }
 
   std::vector<Node*> NodesBefore() {
@@ -199,7 +177,7 @@ class Differentiator {
   GraphBuilder builder_;
   const Node* before_;
   std::vector<std::pair<Block*, const Node*>> chain_;
-  std::unordered_map<const Value*, Value*> replaced_;
+  ReplacedValues replaced_;
 };
 
 bool LowerInBlock(Block& block) {

@@ -286,29 +286,38 @@ void GraphBuilder::SetStack(std::vector<void*> stack, std::string source, std::s
   origin_ = std::move(origin);
 }
 
+Block::Nodes::iterator DecomposeNode(Block& block, Block::Nodes::iterator at, ReplacedValues* replaced) {
+  Node& n = **at;
+  const bool first = at == block.nodes.begin();
+  const auto previous = first ? at : std::prev(at);
+  GraphBuilder builder(block, &n);
+  builder.SetStack(n.stack, n.source, n.origin.empty() ? n.op->name : n.origin);
+  std::vector<Var> in;
+  for (Value* v : n.inputs) in.push_back(builder.Wrap(v));
+  DecomposeCtx ctx{*n.op, n.op->AttrsOrDefault(n.attrs), in, {}};
+  n.op->decompose(ctx);
+  for (size_t i = 0; i < n.outputs.size(); ++i) {
+    Value* by = GraphBuilder::Unwrap(ctx.out[i]);
+    block.graph->ReplaceAllUses(n.out(static_cast<int>(i)), by);
+    if (replaced != nullptr) replaced->Add(n.out(static_cast<int>(i)), by);
+  }
+  if (replaced != nullptr) replaced->Keep(std::move(*at));
+  block.nodes.erase(at);
+  return first ? block.nodes.begin() : std::next(previous);
+}
+
 namespace {
 
-bool DecomposeBlock(Graph& graph, Block& block, const std::function<bool(const Node&)>& keep) {
+bool DecomposeBlock(Block& block, const std::function<bool(const Node&)>& keep) {
   bool changed = false;
   for (auto it = block.nodes.begin(); it != block.nodes.end();) {
     Node* n = it->get();
-    for (auto& r : n->regions) changed |= DecomposeBlock(graph, *r, keep);
+    for (auto& r : n->regions) changed |= DecomposeBlock(*r, keep);
     if (n->op->kind != OpKind::kComposite || (keep && keep(*n))) {
       ++it;
       continue;
     }
-    // New nodes go before n; composites among them are met next.
-    const bool first = it == block.nodes.begin();
-    auto before = first ? block.nodes.begin() : std::prev(it);
-    GraphBuilder builder(block, n);
-    builder.SetStack(n->stack, n->source, n->origin.empty() ? n->op->name : n->origin);
-    std::vector<Var> in;
-    for (Value* v : n->inputs) in.push_back(builder.Wrap(v));
-    DecomposeCtx ctx{*n->op, n->op->AttrsOrDefault(n->attrs), in, {}};
-    n->op->decompose(ctx);
-    for (size_t i = 0; i < n->outputs.size(); ++i) graph.ReplaceAllUses(n->out(static_cast<int>(i)), GraphBuilder::Unwrap(ctx.out[i]));
-    block.nodes.erase(it);
-    it = first ? block.nodes.begin() : std::next(before);
+    it = DecomposeNode(block, it);  // composites among the parts are met next
     changed = true;
   }
   return changed;
@@ -316,6 +325,6 @@ bool DecomposeBlock(Graph& graph, Block& block, const std::function<bool(const N
 
 }  // namespace
 
-bool DecomposeComposites(Graph& graph, const std::function<bool(const Node&)>& keep) { return DecomposeBlock(graph, graph.body, keep); }
+bool DecomposeComposites(Graph& graph, const std::function<bool(const Node&)>& keep) { return DecomposeBlock(graph.body, keep); }
 
 }  // namespace sinter

@@ -53,8 +53,9 @@ struct Node {
 };
 
 struct Block {
+  using Nodes = std::list<std::unique_ptr<Node>>;
   std::vector<std::unique_ptr<Value>> params;
-  std::list<std::unique_ptr<Node>> nodes;
+  Nodes nodes;
   std::vector<Value*> results;
   Node* parent = nullptr;  ///< the node whose region this is; null for the graph's body
   Graph* graph = nullptr;
@@ -152,6 +153,23 @@ void ForEachNode(const Graph& graph, const std::function<void(Node&)>& fn);
 /// Number of uses of every value.
 std::unordered_map<const Value*, int> CountUses(const Graph& graph);
 
+/// What stands for results of nodes that were replaced. Keeps those nodes, so that no new value has the address of an old one.
+class ReplacedValues {
+ public:
+  void Add(const Value* old, Value* by) { by_[old] = by; }
+  void Keep(std::unique_ptr<Node> node) { gone_.push_back(std::move(node)); }
+  /// `v`, or what stands for it now.
+  Value* Present(Value* v) const {
+    for (auto it = by_.find(v); it != by_.end(); it = by_.find(v)) v = it->second;
+    return v;
+  }
+
+ private:
+  std::unordered_map<const Value*, Value*> by_;
+  std::vector<std::unique_ptr<Node>> gone_;
+};
+/// Replaces a composite node by its decomposition, placed where it was; returns the first node of that, or the node after where there is none.
+Block::Nodes::iterator DecomposeNode(Block& block, Block::Nodes::iterator at, ReplacedValues* replaced = nullptr);
 /// Replaces every composite (kComposite) for which `keep` is false by its decomposition, recursively.
 bool DecomposeComposites(Graph& graph, const std::function<bool(const Node&)>& keep = {});
 

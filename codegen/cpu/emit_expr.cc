@@ -140,11 +140,7 @@ llvm::Value* KernelEmitter::Define(const Expr& e, size_t depth, int lanes) {
 
 int KernelEmitter::NodeCount(std::span<const Expr> roots) {
   std::unordered_set<const ExprNode*> seen;
-  auto visit = [&](auto& self, const Expr& x) -> void {
-    if (!seen.insert(x.get()).second) return;
-    for (const Expr& a : x->args) self(self, a);
-  };
-  for (const Expr& e : roots) visit(visit, e);
+  for (const Expr& e : roots) ForEachExpr(e, seen, [](const Expr&) {});
   return static_cast<int>(seen.size());
 }
 

@@ -13,14 +13,9 @@ constexpr int kSmallBody = 24;   // nodes of expressions
 constexpr int kLargeBody = 60;   // from here on, one body does whole and partial vectors: half the code
 
 bool HasReduction(std::span<const KernelStage> stages) {
-  std::unordered_set<const ExprNode*> seen;
-  auto visit = [&](auto& self, const Expr& e) -> bool {
-    if (!seen.insert(e.get()).second) return false;
-    return e.kind() == ExprKind::kReduce || std::any_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return self(self, a); });
-  };
   for (const KernelStage& s : stages)
     for (const KernelStore& store : s.stores)
-      if (visit(visit, store.value)) return true;
+      if (AnyExpr(store.value, [](const Expr& e) { return e.kind() == ExprKind::kReduce; })) return true;
   return false;
 }
 

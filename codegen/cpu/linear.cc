@@ -156,13 +156,7 @@ std::optional<Dim> AsSize(const Expr& e) {
 }
 
 bool Mentions(const Expr& e, int var) {
-  std::unordered_set<const ExprNode*> seen;
-  auto visit = [&](auto& self, const Expr& x) -> bool {
-    if (!seen.insert(x.get()).second) return false;
-    if (x.kind() == ExprKind::kIndex) return x->index == var;
-    return std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return self(self, a); });
-  };
-  return visit(visit, e);
+  return AnyExpr(e, [&](const Expr& x) { return x.kind() == ExprKind::kIndex && x->index == var; });
 }
 
 std::optional<Dim> Coefficient(const Expr& e, int var) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "sinter/codegen/compile.h"
 #include "sinter/codegen/optimize.h"
 #include "sinter/graph/gradient.h"
 #include "sinter/graph/graph.h"
@@ -49,6 +50,32 @@ TEST(Text, ParseAndPrintAreInverse) {
   EXPECT_EQ(Print(*Parse(Print(*g))), kLoop);
   EXPECT_EQ(Print(*g->Clone()), kLoop);
   EXPECT_EQ(HashGraph(*g), HashGraph(*g->Clone()));
+}
+
+// A derivative that reads its operand or doesn't, as the attributes say.
+struct Modal {
+  static constexpr OpInfo kInfo{.name = "modal", .kind = OpKind::kPointwise};
+  struct Attrs {
+    bool squared = true;
+    SINTER_FIELDS(squared)
+  };
+  template <Number X>
+  static X Body(const X& x, const Attrs& a) { return a.squared ? x * x : x * num::Const(x, 3); }
+};
+
+TEST(Text, DerivativesReadWhatTheirAttributesSay) {
+  RegisterOp(DefOf<Modal>());
+  auto program = [](const char* op, const char* attrs) {
+    return std::string("graph \"main\" numerics default(%0 \"x\": float32[n], %1 \"g\": float32[n])\n  dim(n in [0, 9] multiple 1)\n  outputs 1 {\n  %2 = ") + op +
+           " {squared = " + attrs + "} : float32[n]\n  return %2\n}\n";
+  };
+  // Not made in this process before: found by the name alone.
+  for (const std::string& text : {program("modal.d0[g](%1)", "false"), program("modal.d0[g,x0](%1, %0)", "true")}) {
+    auto g = Parse(text);
+    Verify(*g);
+    EXPECT_NO_THROW(codegen::CompileInterpreted(*g)) << text;
+  }
+  EXPECT_THROW(Parse(program("modal.d0[g](%1)", "true")), Error);
 }
 
 TEST(Text, FaultsNameLineAndCause) {
