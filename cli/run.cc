@@ -3,18 +3,12 @@
 
 #include "sinter/cli/commands.h"
 #include "sinter/graph/strings.h"
+#include "sinter/runtime/strides.h"
 #include "sinter/serialize/format/npy.h"
 #include "sinter/serialize/format/served_model.h"
 
 namespace sinter::cli {
 namespace {
-
-Shape RowMajor(const Shape& shape) {
-  Shape s(shape.size(), 0);
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) s[i] = stride, stride *= std::max<int64_t>(1, shape[i]);
-  return s;
-}
 
 double Element(DType t, const std::byte* p, int64_t i) {
   switch (t) {
@@ -68,11 +62,11 @@ int Run(const std::vector<std::string>& args) {
   std::vector<Shape> strides;
   std::vector<TensorView> views;
   for (const std::string& path : inputs) arrays.push_back(format::ReadNpy(path));
-  for (const format::NpyArray& a : arrays) strides.push_back(RowMajor(a.shape));
+  for (const format::NpyArray& a : arrays) strides.push_back(RowMajorStrides(a.shape));
   for (size_t i = 0; i < arrays.size(); ++i) views.push_back({arrays[i].bytes.data(), arrays[i].dtype, arrays[i].shape, strides[i]});
   std::vector<HostArray> results = model->Run(views);
   for (size_t i = 0; i < results.size(); ++i) {
-    const Shape s = RowMajor(results[i].shape);
+    const Shape s = RowMajorStrides(results[i].shape);
     std::printf("result %zu %s digest %s\n", i, TypeToString(ConcreteType{results[i].dtype, results[i].shape}).c_str(),
                 DigestOf(TensorView{results[i].memory->data(), results[i].dtype, results[i].shape, s}).c_str());
   }

@@ -2,24 +2,18 @@
 #include "sinter/codegen/lower_op.h"
 #include "sinter/graph/ops/constant.h"
 #include "sinter/runtime/kernels/registry.h"
+#include "sinter/runtime/strides.h"
 
 // Memory orders: structured kernels say what they produce; everything else follows its first operand of the same rank.
 namespace sinter::codegen {
 namespace {
-
-std::vector<int> ChannelsLast(int rank) {
-  std::vector<int> order = {0};
-  for (int d = 2; d < rank; ++d) order.push_back(d);
-  order.push_back(1);
-  return order;
-}
 
 std::vector<int> OrderOf(const Node& n, const Value& v, const Layouts& layouts, const FusionOptions& options) {
   const int rank = v.type.rank();
   if (rank < 3) return RowMajorOrder(rank);
   if (const kernels::StructuredKernel* k = kernels::FindKernel(*n.op); k != nullptr && n.op->kind == OpKind::kContraction) {
     const bool images = rank == 4 && k->layout == kernels::OutputLayout::kChannelsLast;
-    return images ? ChannelsLast(rank) : RowMajorOrder(rank);
+    return images ? ChannelsLastOrder(rank) : RowMajorOrder(rank);
   }
   if (IsStructured(n, options) || n.op->kind == OpKind::kView || n.op->kind == OpKind::kReduce) return RowMajorOrder(rank);
   for (const Value* in : n.inputs) {

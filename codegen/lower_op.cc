@@ -1,8 +1,5 @@
 #include "sinter/codegen/lower_op.h"
 
-#include <numeric>
-#include <unordered_set>
-
 namespace sinter::codegen {
 namespace {
 
@@ -26,12 +23,6 @@ class LoadCtx final : public ElementCtx {
 };
 
 }  // namespace
-
-std::vector<int> RowMajorOrder(int rank) {
-  std::vector<int> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
 
 Dim ReductionSize(const Expr& e) {
   Dim size = 1;

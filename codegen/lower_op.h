@@ -5,11 +5,9 @@
 
 #include "sinter/codegen/kernel.h"
 #include "sinter/graph/op.h"
+#include "sinter/runtime/strides.h"
 
 namespace sinter::codegen {
-
-/// Dimensions in the order 0, 1, ..., rank - 1.
-std::vector<int> RowMajorOrder(int rank);
 
 /// The kernel that computes result `output` of one op by its element rule. Buffer i is operand i, the last
 /// buffer is the result; `in_orders` and `out_order` are their layouts (KernelBuffer::order). Sizes may be

@@ -15,11 +15,8 @@ absl::InlinedVector<TensorView, 4> ViewsOf(Operands in) {
 }
 
 Shape LayoutStrides(const Shape& shape, kernels::OutputLayout layout) {
-  if (layout == kernels::OutputLayout::kRowMajor || shape.size() < 3) return RowMajorStrides(shape);
-  absl::InlinedVector<int, kMaxRank> order = {0};
-  for (size_t d = 2; d < shape.size(); ++d) order.push_back(static_cast<int>(d));
-  order.push_back(1);
-  return DenseStrides(shape, order);
+  if (layout == kernels::OutputLayout::kRowMajor) return RowMajorStrides(shape);
+  return DenseStrides(shape, ChannelsLastOrder(static_cast<int>(shape.size())));
 }
 
 void ComputeStructured(const kernels::StructuredKernel& kernel, const OpDef& op, const AttrPtr& attrs,

@@ -127,7 +127,7 @@ void ComputeElements(const OpDef& op, const AttrPtr& attrs, Operands in, std::sp
     ImplPtr copy;
     if (order.size() != t->shape.size()) {
       copy = RowMajor(ImplPtr(t));
-      order = codegen::RowMajorOrder(t->rank());
+      order = RowMajorOrder(t->rank());
     }
     operands.push_back(copy ? copy.get() : t);
     packed.push_back(std::move(copy));
@@ -137,7 +137,7 @@ void ComputeElements(const OpDef& op, const AttrPtr& attrs, Operands in, std::sp
   for (const ConcreteType& t : types) {
     // Windows keep the layout of the image.
     const bool like_input = op.kind == OpKind::kWindow && !in.empty() && t.rank() == in[0]->rank();
-    c.out_orders.push_back(like_input ? c.in_orders[0] : codegen::RowMajorOrder(t.rank()));
+    c.out_orders.push_back(like_input ? c.in_orders[0] : RowMajorOrder(t.rank()));
     out.push_back(NewTensor(t.dtype, t.shape, DenseStrides(t.shape, c.out_orders.back())));
   }
   std::shared_ptr<const Compiled> kernel = Find(c);

@@ -58,7 +58,7 @@ KernelPtr BuildKernel(const Pattern& p, const AttrPtr& attrs) {
     for (int d = 0; d < p.rank; ++d)
       if ((p.stretched[d] >> i & 1) == 0) in[i].shape[d] = SizeSymbol(d);
   }
-  const std::vector<int> order = codegen::RowMajorOrder(p.rank);
+  const std::vector<int> order = RowMajorOrder(p.rank);
   const std::vector<std::vector<int>> orders(p.operands, order);
   return std::make_shared<OpKernel>(codegen::KernelFromOp(*p.op, attrs, in, {&out, 1}, orders, order),
                                     p.rank);

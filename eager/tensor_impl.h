@@ -7,6 +7,7 @@
 #include "sinter/eager/intrusive.h"
 #include "sinter/eager/storage.h"
 #include "sinter/graph/type.h"
+#include "sinter/runtime/strides.h"
 
 namespace sinter {
 
@@ -72,12 +73,6 @@ struct TensorImpl {
 };
 using ImplPtr = Ref<TensorImpl>;
 
-/// Strides of a row-major layout.
-Shape RowMajorStrides(const Shape& shape);
-/// Strides of a dense layout with dimensions `order`, outermost first.
-Shape DenseStrides(const Shape& shape, std::span<const int> order);
-/// Row-major without gaps. Strides of sizes 0 and 1 don't matter.
-bool IsRowMajor(const Shape& shape, const Shape& strides);
 /// The dimension order, outermost first, in which the layout is dense; false if in none.
 bool DenseOrder(const Shape& shape, const Shape& strides, std::span<int> order);
 

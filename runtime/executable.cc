@@ -6,6 +6,7 @@
 
 #include "sinter/graph/strings.h"
 #include "sinter/runtime/arena_plan.h"
+#include "sinter/runtime/strides.h"
 #include "sinter/runtime/thread_pool.h"
 
 namespace sinter {
@@ -18,16 +19,6 @@ Shape EvalShape(const SymShape& shape, const DimEnv& env) {
   Shape r;
   for (Dim d : shape) r.push_back(d.Eval(env));
   return r;
-}
-
-Shape DenseStrides(const Shape& shape, std::span<const int> order) {
-  Shape strides(shape.size(), 0);
-  int64_t stride = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    strides[order[i]] = stride;
-    stride *= std::max<int64_t>(1, shape[order[i]]);
-  }
-  return strides;
 }
 
 bool HasStrides(const TensorView& v, const Shape& strides) {
@@ -350,6 +341,19 @@ int64_t Executable::PeakBytes(const DimEnv& env, bool planned) const {
   for (size_t b = 0; b < plan_.buffers.size(); ++b)
     if (plan_.buffers[b].home == PlanBuffer::Home::kArena) total += (plan->buffers[b].bytes + 63) / 64 * 64;
   return total;
+}
+
+HostOutputs AllocateOutputs(const Executable& executable, const DimEnv& env) {
+  HostOutputs r;
+  const int n = executable.num_outputs();
+  for (int i = 0; i < n; ++i) {
+    r.types.push_back(executable.OutputType(i, env));
+    const ConcreteType& t = r.types.back();
+    r.strides.push_back(DenseStrides(t.shape, executable.OutputOrder(i)));
+    r.memory.emplace_back(ByteCount(NumElements(t.shape), ItemSize(t.dtype)));
+  }
+  for (size_t i = 0; i < r.types.size(); ++i) r.views.push_back({r.memory[i].data(), r.types[i].dtype, r.types[i].shape, r.strides[i]});
+  return r;
 }
 
 int Executable::NumKernels() const {

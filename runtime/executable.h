@@ -161,4 +161,13 @@ class Executable {
   mutable std::atomic<Context*> spare_{nullptr};
 };
 
+/// New host memory for the results of one call, in the layouts that the executable writes.
+struct HostOutputs {
+  std::vector<ConcreteType> types;
+  std::vector<Shape> strides;
+  std::vector<MemoryBlock> memory;
+  std::vector<TensorView> views;  ///< into the above
+};
+HostOutputs AllocateOutputs(const Executable& executable, const DimEnv& env);
+
 }  // namespace sinter

@@ -7,24 +7,11 @@
 #include "sinter/codegen/cpu/backend.h"
 #include "sinter/codegen/optimize.h"
 #include "sinter/graph/strings.h"
+#include "sinter/runtime/strides.h"
 #include "sinter/serialize/format/graph_file.h"
 
 namespace sinter {
 namespace {
-
-Shape RowMajor(const Shape& shape) {
-  Shape s(shape.size(), 0);
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) s[i] = stride, stride *= std::max<int64_t>(1, shape[i]);
-  return s;
-}
-
-Shape InOrder(const Shape& shape, const std::vector<int>& order) {
-  Shape s(shape.size(), 0);
-  int64_t stride = 1;
-  for (size_t i = order.size(); i-- > 0;) s[order[i]] = stride, stride *= std::max<int64_t>(1, shape[order[i]]);
-  return s;
-}
 
 HostArray NewArray(DType dtype, Shape shape) {
   HostArray a{dtype, std::move(shape), nullptr};
@@ -73,7 +60,7 @@ std::shared_ptr<ServedModel> ServedModel::Load(const std::string& given, const L
       throw Error(ErrorCode::kDataLoss, StrCat("'", plain, "': tensor '", s.name, "' is ", TypeToString(ConcreteType{t->dtype, t->shape}), ", the program needs ", TypeToString(type)));
     HostArray a = NewArray(t->dtype, t->shape);
     if (!t->bytes.empty()) std::memcpy(a.memory->data(), t->bytes.data(), t->bytes.size());
-    m->state_strides_.push_back(RowMajor(a.shape));
+    m->state_strides_.push_back(RowMajorStrides(a.shape));
     m->states_.push_back(std::move(a));
     m->writes_state_ |= s.result >= 0;
   }
@@ -102,7 +89,7 @@ std::shared_ptr<ServedModel> ServedModel::Load(const std::string& given, const L
     std::vector<HostArray>& inputs = *given;
     std::vector<Shape> strides;
     std::vector<TensorView> views;
-    for (const HostArray& a : inputs) strides.push_back(RowMajor(a.shape));
+    for (const HostArray& a : inputs) strides.push_back(RowMajorStrides(a.shape));
     for (size_t i = 0; i < inputs.size(); ++i) views.push_back({inputs[i].memory->data(), inputs[i].dtype, inputs[i].shape, strides[i]});
     if (m->writes_state_) throw Error(ErrorCode::kFailedPrecondition, "verify: the program writes state");
     if (const std::string digest = DigestOf(m->Run(views)); digest != program.digest)
@@ -121,25 +108,22 @@ std::vector<HostArray> ServedModel::Run(std::span<const TensorView> arguments) c
   const DimEnv env = executable_->Bind(in);
   if (const int64_t bytes = executable_->PeakBytes(env); bytes > options_.max_bytes)
     throw Error(ErrorCode::kResourceExhausted, StrCat("'", name_, "' needs ", bytes, " bytes of intermediates for these sizes, more than LoadOptions.max_bytes = ", options_.max_bytes));
-  std::vector<HostArray> results;
-  std::vector<Shape> strides;
-  for (int i = 0; i < executable_->num_outputs(); ++i) {
-    ConcreteType t = executable_->OutputType(i, env);
-    results.push_back(NewArray(t.dtype, t.shape));
-    strides.push_back(InOrder(t.shape, executable_->OutputOrder(i)));
-  }
-  std::vector<TensorView> out;
-  for (size_t i = 0; i < results.size(); ++i) out.push_back({results[i].memory->data(), results[i].dtype, results[i].shape, strides[i]});
-  executable_->Run(env, in, out);
+  HostOutputs out = AllocateOutputs(*executable_, env);
+  executable_->Run(env, in, out.views);
   for (size_t s = 0; s < graph_->states.size(); ++s)
-    if (const int r = graph_->states[s].result; r >= 0) CopyView(out[static_cast<size_t>(r)], {states_[s].memory->data(), states_[s].dtype, states_[s].shape, state_strides_[s]});
-  results.resize(static_cast<size_t>(graph_->num_outputs));
-  for (size_t i = 0; i < results.size(); ++i) {
-    const Shape dense = RowMajor(results[i].shape);
-    if (dense == strides[i]) continue;
-    HostArray a = NewArray(results[i].dtype, results[i].shape);
-    CopyView({results[i].memory->data(), a.dtype, results[i].shape, strides[i]}, {a.memory->data(), a.dtype, a.shape, dense});
-    results[i] = std::move(a);
+    if (const int r = graph_->states[s].result; r >= 0)
+      CopyView(out.views[static_cast<size_t>(r)], {states_[s].memory->data(), states_[s].dtype, states_[s].shape, state_strides_[s]});
+  std::vector<HostArray> results;
+  for (size_t i = 0; i < static_cast<size_t>(graph_->num_outputs); ++i) {
+    const ConcreteType& t = out.types[i];
+    const Shape dense = RowMajorStrides(t.shape);
+    if (dense == out.strides[i]) {
+      results.push_back({t.dtype, t.shape, std::make_shared<MemoryBlock>(std::move(out.memory[i]))});
+      continue;
+    }
+    HostArray a = NewArray(t.dtype, t.shape);
+    CopyView(out.views[i], {a.memory->data(), a.dtype, a.shape, dense});
+    results.push_back(std::move(a));
   }
   return results;
 }
@@ -153,7 +137,7 @@ std::vector<std::pair<std::string, TensorView>> ServedModel::weights() const {
 std::string DigestOf(const TensorView& t) {
   const Shape shape(t.sizes.begin(), t.sizes.end());
   HostArray dense = NewArray(t.dtype, shape);
-  const Shape strides = RowMajor(shape);
+  const Shape strides = RowMajorStrides(shape);
   CopyView(t, {dense.memory->data(), t.dtype, dense.shape, strides});
   std::string text = TypeToString(ConcreteType{t.dtype, shape});
   text.append(reinterpret_cast<const char*>(dense.bytes().data()), dense.bytes().size());
@@ -163,7 +147,7 @@ std::string DigestOf(const TensorView& t) {
 std::string DigestOf(const std::vector<HostArray>& results) {
   std::string all;
   for (const HostArray& a : results) {
-    const Shape strides = RowMajor(a.shape);
+    const Shape strides = RowMajorStrides(a.shape);
     all += DigestOf(TensorView{a.memory->data(), a.dtype, a.shape, strides});
   }
   return format::Sha256(all);

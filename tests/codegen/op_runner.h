@@ -12,6 +12,7 @@
 #include "sinter/graph/graph.h"
 #include "sinter/graph/op.h"
 #include "sinter/graph/strings.h"
+#include "sinter/runtime/strides.h"
 
 /// Graphs of one op of the registry, on the samples that come with the op.
 namespace sinter::codegen::testing {
@@ -30,9 +31,8 @@ void Put(std::vector<char>& bytes, size_t i, double v) {
 
 inline Operand MakeOperand(const SampleInput& in, std::mt19937& rng) {
   const DType t = in.dtype.value_or(kFloat32);
-  Operand o{{t, {}}, in.shape, Shape(in.shape.size(), 0), {}};
-  int64_t n = 1;
-  for (size_t d = in.shape.size(); d-- > 0;) o.strides[d] = n, n *= in.shape[d];
+  Operand o{{t, {}}, in.shape, RowMajorStrides(in.shape), {}};
+  const int64_t n = NumElements(in.shape);
   for (int64_t d : in.shape) o.type.shape.push_back(Dim(d));
   o.bytes.resize(static_cast<size_t>(n * ItemSize(t)));
   std::uniform_real_distribution<double> u(in.low, in.high);
@@ -89,13 +89,11 @@ inline std::vector<std::string> RunOp(const Executable& executable, const std::v
   std::vector<TensorView> views;
   for (const Operand& o : operands) views.push_back({const_cast<char*>(o.bytes.data()), o.type.dtype, o.shape, o.strides});
   auto env = executable.Bind(views);
+  const HostOutputs out = AllocateOutputs(executable, env);
+  for (const MemoryBlock& m : out.memory) std::memset(m.data(), '\x55', m.bytes());
+  executable.Run(env, views, out.views);
   std::vector<std::string> results;
-  std::vector<ConcreteType> types;
-  std::vector<TensorView> out;
-  for (int i = 0; i < executable.num_outputs(); ++i) types.push_back(executable.OutputType(i, env));
-  for (const ConcreteType& t : types) results.emplace_back(static_cast<size_t>(NumElements(t.shape) * ItemSize(t.dtype)), '\x55');
-  for (size_t i = 0; i < types.size(); ++i) out.push_back({results[i].data(), types[i].dtype, types[i].shape, types[i].shape});
-  executable.Run(env, views, out);
+  for (const MemoryBlock& m : out.memory) results.emplace_back(m.as<const char>(), m.bytes());
   return results;
 }
 

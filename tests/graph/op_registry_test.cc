@@ -11,6 +11,7 @@
 #include "sinter/codegen/optimize.h"
 #include "sinter/graph/gradient.h"
 #include "sinter/graph/ops/basic.h"
+#include "sinter/runtime/strides.h"
 
 namespace sinter {
 namespace {
@@ -22,18 +23,11 @@ std::vector<const OpDef*> Testable() {
   return ops;
 }
 
-Shape RowMajor(const Shape& shape) {
-  Shape s(shape.size(), 0);
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) s[i] = stride, stride *= std::max<int64_t>(1, shape[i]);
-  return s;
-}
-
 struct Array {
   DType dtype;
   Shape shape, strides;
   std::vector<std::byte> bytes;
-  Array(DType t, Shape s) : dtype(t), shape(std::move(s)), strides(RowMajor(shape)), bytes(static_cast<size_t>(NumElements(shape)) * ItemSize(t) + 8) {}
+  Array(DType t, Shape s) : dtype(t), shape(std::move(s)), strides(RowMajorStrides(shape)), bytes(static_cast<size_t>(NumElements(shape)) * ItemSize(t) + 8) {}
   TensorView view() { return {bytes.data(), dtype, shape, strides}; }
   void Set(size_t i, double v) {
     switch (dtype) {
@@ -122,29 +116,21 @@ std::vector<Array> Evaluate(std::vector<Array>& in, const std::function<std::vec
   std::vector<Value*> args;
   for (const Array& a : in) args.push_back(g.AddArg({a.dtype, SymShape(a.shape.begin(), a.shape.end())}, "x"));
   std::vector<Value*> results = build(g, args);
-  // Row-major results, whatever the op's layout.
   g.SetOutputs(results);
   codegen::Optimize(g);
   codegen::CompileOptions o;
   o.backend = codegen::InterpretKernel;
   auto executable = codegen::Compile(g, o);
-  std::vector<TensorView> views, outs;
+  std::vector<TensorView> views;
   for (Array& a : in) views.push_back(a.view());
-  std::vector<Array> out;
   const DimEnv env = executable->Bind(views);
-  std::vector<Shape> strides;
-  for (int i = 0; i < executable->num_outputs(); ++i) {
-    ConcreteType t = executable->OutputType(i, env);
-    Shape s(t.shape.size(), 0);
-    int64_t stride = 1;
-    for (size_t k = s.size(); k-- > 0;) s[static_cast<size_t>(executable->OutputOrder(i)[k])] = stride, stride *= std::max<int64_t>(1, t.shape[static_cast<size_t>(executable->OutputOrder(i)[k])]);
-    strides.push_back(s);
-    out.emplace_back(t.dtype, t.shape);
+  const HostOutputs raw = AllocateOutputs(*executable, env);
+  executable->Run(env, views, raw.views);
+  std::vector<Array> out;
+  for (size_t i = 0; i < raw.views.size(); ++i) {
+    out.emplace_back(raw.types[i].dtype, raw.types[i].shape);
+    CopyView(raw.views[i], out.back().view());
   }
-  std::vector<Array> raw = out;
-  for (size_t i = 0; i < raw.size(); ++i) outs.push_back({raw[i].bytes.data(), raw[i].dtype, raw[i].shape, strides[i]});
-  executable->Run(env, views, outs);
-  for (size_t i = 0; i < raw.size(); ++i) CopyView(outs[i], out[i].view());
   return out;
 }
 
