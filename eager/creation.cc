@@ -87,6 +87,8 @@ Tensor full_int(const Sizes& sizes, int64_t value) {
 Tensor full_like(const Tensor& t, double value) { return full(t.sym_shape(), value, t.dtype()); }
 
 Tensor arange(const Int& end) {
+  if (end.is_size() && end.dim().is_const() && end.dim().value() < 0)
+    throw Error(ErrorCode::kInvalidArgument, StrCat("arange: ", end.dim().value(), " numbers; the count can't be negative"));
   return ApplyOp1(DefOf<ops::Iota>(), MakeAttrs(ops::Iota::Attrs{.shape = {end.dim()}, .dim = 0}), {});
 }
 
@@ -94,7 +96,9 @@ Tensor arange(double start, double end, double step, DType dtype) {
   if (!(step != 0) || !std::isfinite((end - start) / step))
     throw Error(ErrorCode::kInvalidArgument,
                 StrCat("arange: no numbers from ", start, " to ", end, " by ", step));
-  const int64_t n = std::max<int64_t>(0, static_cast<int64_t>(std::ceil((end - start) / step)));
+  const double count = std::ceil((end - start) / step);
+  if (count > 0x1p62) throw Error(ErrorCode::kInvalidArgument, StrCat("arange: ", count, " numbers from ", start, " to ", end, " by ", step, " are more than a tensor can have"));
+  const int64_t n = std::max<int64_t>(0, static_cast<int64_t>(count));
   Tensor i = arange(Int::FromDim(Dim(n))).to(kFloat64);
   return (i * step + start).to(dtype);
 }
@@ -115,6 +119,10 @@ Tensor eye(const Int& n, DType dtype) {
 }
 
 Tensor from_blob(const void* data, const Shape& sizes, DType dtype) {
+  for (int64_t d : sizes)
+    if (d < 0) throw Error(ErrorCode::kInvalidArgument, StrCat("a tensor of shape ", ShapeToString(sizes), ": a size is negative"));
+  if (data == nullptr && NumElements(sizes) > 0)
+    throw Error(ErrorCode::kInvalidArgument, StrCat("from_blob: no memory for shape ", ShapeToString(sizes), ": the pointer is null"));
   const size_t bytes = static_cast<size_t>(NumElements(sizes)) * ItemSize(dtype);
   if (Recorder::Current() != nullptr) return Literal(dtype, sizes, data, bytes);
   ImplPtr t = NewTensor(dtype, sizes);

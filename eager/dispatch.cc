@@ -162,6 +162,10 @@ void DispatchHooked(const OpDef& op, const AttrPtr& attrs, Operands in, Results&
 
 // Throws unless `cell` may be written in place now; says whether the write takes part in a gradient.
 bool CheckWrite(std::string_view what, const TensorImpl& cell, bool value_wants_gradient) {
+  for (size_t d = 0; d < cell.shape.size(); ++d)
+    if (cell.strides[d] == 0 && cell.shape[d] > 1)
+      throw Error(ErrorCode::kInvalidArgument,
+                  StrCat(what, ": several elements of this ", TypeToString(cell.type()), " are one place in memory (it was expanded); write to a clone()"));
   if (cell.storage->read_only())
     throw Error(ErrorCode::kPermissionDenied,
                 StrCat(what, ": this memory is read-only (a mapped file); write to a clone()"));

@@ -114,7 +114,9 @@ ConcreteType ResultType(const OpDef& op, const AttrPtr& attrs, Operands in) {
     return {kBool, in[0]->shape};
   std::array<DType, kMaxOperands> dtypes;
   for (size_t i = 0; i < in.size(); ++i) dtypes[i] = in[i]->dtype;
-  return {OperandType(op, {dtypes.data(), in.size()}), in[0]->shape};
+  const DType t = OperandType(op, {dtypes.data(), in.size()});
+  if (t == kBool) return std::move(TypesOf(op, attrs, in)[0]);  // where the op may have no meaning
+  return {t, in[0]->shape};
 }
 
 // The dimension order of the result: that of `into`, else of the first dense operand of the result's shape.

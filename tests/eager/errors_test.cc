@@ -135,5 +135,28 @@ TEST(Errors, InPlaceWrites) {
   EXPECT_EQ((file + 1.0).ToVector<float>(), (std::vector<float>{2, 3}));
 }
 
+TEST(Errors, SizesAndMemoryOfTheCaller) {
+  auto why = [](auto&& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return "";
+  };
+  EXPECT_NE(why([] { from_vector(std::vector<float>{1, 2}, {-1, -2}); }).find("a size is negative"), std::string::npos);
+  EXPECT_NE(why([] { from_blob(nullptr, {3}, kFloat32); }).find("the pointer is null"), std::string::npos);
+  EXPECT_EQ(why([] { from_blob(nullptr, {0, 3}, kFloat32); }), "");
+  EXPECT_NE(why([] { arange(0, 1e30, 1, kFloat32); }).find("more than a tensor can have"), std::string::npos);
+  EXPECT_NE(why([] { arange(Int(-3)); }).find("can't be negative"), std::string::npos);
+  EXPECT_NE(why([] { eye(Int(-1)); }).find("can't be negative"), std::string::npos);
+  Tensor e = ones({1}).expand({3});
+  EXPECT_NE(why([&] { e.copy_(from_vector(std::vector<float>{1, 2, 3})); }).find("one place in memory"), std::string::npos);
+  EXPECT_NE(why([&] { e.add_(1.0); }).find("one place in memory"), std::string::npos);
+  const Tensor b = ones({2}, kBool);
+  EXPECT_NE(why([&] { -b; }).find("has no meaning on bool"), std::string::npos);
+  EXPECT_NE(why([&] { b - b; }).find("has no meaning on bool"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sinter
