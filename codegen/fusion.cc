@@ -140,6 +140,7 @@ class Fuser {
     const int cost = Cost(v);
     if (cost <= kCheap) return true;
     if (cost > kMaxInlined) return Refuse(v, "its expression is too large to be inlined");
+    if (static_cast<int>(CountReads(v)) > options_.max_buffers / 2) return Refuse(v, "it reads many buffers");
     std::unordered_set<const Node*> distinct(users.begin(), users.end());
     if (distinct.size() > 1) return Refuse(v, "it has several users and costs more to recompute than to load");
     const Node& user = *users[0];
@@ -224,8 +225,38 @@ class Fuser {
     return dims;
   }
 
+  size_t CountReads(const Value* v) {
+    std::vector<Expr> at;
+    for (int d = 0; d < v->type.rank(); ++d) at.push_back(Expr::Index(-1 - d));
+    std::unordered_set<int> read;
+    ForEachLoad(ElementOf(v, at), [&](const Expr& load) { read.insert(load->index); });
+    return read.size();
+  }
+
+  // Stores inlined operands of v, those that read most first, until v's kernel has no more buffers than it may.
+  void LimitReads(const Value* v) {
+    const std::vector<Value*>& operands = v->node->inputs;
+    while (std::any_of(operands.begin(), operands.end(), [&](const Value* x) { return inlined_.contains(x); }) &&
+           static_cast<int>(CountReads(v)) >= options_.max_buffers) {
+      const Value* widest = nullptr;
+      size_t most = 1;
+      for (const Value* x : operands)
+        if (inlined_.contains(x))
+          if (const size_t n = CountReads(x); n > most) widest = x, most = n;
+      if (widest == nullptr) return;
+      Refuse(widest, "its user would read more buffers than a kernel may");
+      // Others may have it inlined already: what it reads stays in memory for them.
+      std::vector<Expr> at;
+      for (int d = 0; d < widest->type.rank(); ++d) at.push_back(Expr::Index(-1 - d));
+      ForEachLoad(ElementOf(widest, at), [&](const Expr& load) { needed_.insert(table_.At(load->index)); });
+      inlined_.erase(widest);
+      Place(widest);
+    }
+  }
+
   // A stored value: into an earlier group if it fits, else into one of its own.
   void Place(const Value* v) {
+    LimitReads(v);
     if (options_.enabled) {
       for (size_t i = steps_.size(); i-- > 0;) {
         if (!steps_[i].group) continue;

@@ -49,6 +49,7 @@ std::vector<Pass> Pipeline(Numerics numerics) {
   if (numerics != Numerics::kExact) passes.push_back({"fold_batch_norm", FoldBatchNorm});
   passes.insert(passes.end(), {
                                   {"decompose", [](Graph& g) { return DecomposeComposites(g); }},
+                                  {"split_concats", SplitWideConcats},
                                   {"algebra", SimplifyAlgebra},
                                   {"common_subexpressions", EliminateCommonSubexpressions},
                                   {"fold_constants", [](Graph& g) { return FoldConstants(g, Evaluate); }},

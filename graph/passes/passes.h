@@ -26,6 +26,9 @@ using ConstantEvaluator = std::function<std::vector<TensorLiteral>(const Node& n
 /// Replaces nodes whose operands are all constants by their results, up to `max_bytes` each.
 bool FoldConstants(Graph& graph, const ConstantEvaluator& evaluate, int64_t max_bytes = 1 << 16);
 
+/// A concat of many tensors becomes a tree of concats.
+bool SplitWideConcats(Graph& graph);
+
 /// conv2d followed by batch_norm with read-only statistics becomes conv2d with a scaled weight, plus a bias: the scale is computed in
 /// the graph from the states, so new weights are seen. Changes rounding: not for kExact.
 bool FoldBatchNorm(Graph& graph);

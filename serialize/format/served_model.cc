@@ -83,9 +83,13 @@ std::shared_ptr<ServedModel> ServedModel::Load(const std::string& given, const L
   if (options.verify) {
     std::optional<std::vector<HostArray>> given;
     if (!program.digest.empty()) given = CertificateInputs(*m->graph_, program.digest_seed);
-    if (!given)
-      throw Error(ErrorCode::kFailedPrecondition,
-                  StrCat("'", name, "' carries no certificate to verify: only programs under Numerics::kExact that write no state have one. Load it without verify"));
+    if (!given) {
+      // The file says why it has none; an older one doesn't.
+      std::string why = "only programs under Numerics::kExact that write no state have one";
+      if (const auto info = nlohmann::json::parse(m->info_, nullptr, false); info.is_object())
+        if (const auto c = info.find("certificate"); c != info.end() && c->is_object() && c->contains("none") && (*c)["none"].is_string()) why = (*c)["none"];
+      throw Error(ErrorCode::kFailedPrecondition, StrCat("'", name, "' carries no certificate to verify: ", why, ". Load it without verify"));
+    }
     std::vector<HostArray>& inputs = *given;
     std::vector<Shape> strides;
     std::vector<TensorView> views;

@@ -26,7 +26,12 @@ ordered_json TypeJson(const Value& v) {
   return {{"name", v.name}, {"dtype", std::string(DTypeName(v.type.dtype))}, {"shape", shape}};
 }
 
-std::string InfoText(const Graph& g, const SaveOptions& options) {
+struct Certificate {
+  std::string digest;   // empty: there is none
+  std::string missing;  // why
+};
+
+std::string InfoText(const Graph& g, const Certificate& certificate, const SaveOptions& options) {
   ordered_json inputs = ordered_json::array(), outputs = ordered_json::array(), dims = ordered_json::array(), states = ordered_json::array();
   for (int i = 0; i < g.num_args; ++i) inputs.push_back(TypeJson(*g.body.params[static_cast<size_t>(i)]));
   for (int i = 0; i < g.num_outputs; ++i) outputs.push_back(TypeJson(*g.body.results[static_cast<size_t>(i)]));
@@ -37,6 +42,8 @@ std::string InfoText(const Graph& g, const SaveOptions& options) {
   }
   ordered_json info = {{"format", "sinter program"}, {"version", 1}, {"name", g.name},       {"numerics", NumericsName(g.numerics)},
                        {"inputs", inputs},           {"outputs", outputs}, {"dims", dims}, {"weights", states}};
+  if (certificate.digest.empty()) info["certificate"] = {{"none", certificate.missing}};
+  else info["certificate"] = {{"sha256", certificate.digest}};
   info["metadata"] = options.metadata;
   return info.dump(2) + "\n";
 }
@@ -49,13 +56,14 @@ void SetVerifiedTurns(Block& block, int64_t turns) {
   }
 }
 
-// What a program gives for inputs made from a seed, as a digest. Empty where it writes state, may give other bits on other machines, or
+// What a program gives for inputs made from a seed, as a digest. None where it writes state, may give other bits on other machines, or
 // refuses these inputs (an index out of range, a loop that runs longer than was verified).
-std::string CertificateOf(const tracer::Entry& entry, const Graph& g, uint64_t seed) {
+Certificate CertificateOf(const tracer::Entry& entry, const Graph& g, uint64_t seed) {
   const bool pure = std::none_of(g.states.begin(), g.states.end(), [](const StateSlot& s) { return s.result >= 0; });
-  if (!pure || g.numerics != Numerics::kExact) return "";
+  if (!pure) return {"", "the program writes state, so that a call is not like the one before"};
+  if (g.numerics != Numerics::kExact) return {"", StrCat("under Numerics of '", NumericsName(g.numerics), "' other machines may give other bits; capture with kExact")};
   const std::optional<std::vector<HostArray>> arrays = CertificateInputs(g, seed);
-  if (!arrays) return "";
+  if (!arrays) return {"", "no sizes that were tried meet the program's guards"};
   std::vector<Tensor> inputs;
   for (const HostArray& a : *arrays) inputs.push_back(from_blob(a.memory->data(), a.shape, a.dtype));
   std::vector<TensorImpl*> operands;
@@ -64,15 +72,15 @@ std::string CertificateOf(const tracer::Entry& entry, const Graph& g, uint64_t s
   std::vector<ImplPtr> results;
   try {
     results = tracer::RunExecutable(*entry.executable, operands);
-  } catch (const Error&) {
-    return "";
+  } catch (const Error& e) {
+    return {"", StrCat("the program refuses inputs made from a seed: ", e.message())};
   }
   std::string all;
   for (int i = 0; i < g.num_outputs; ++i) {
     const TensorImpl& t = *results[static_cast<size_t>(i)];
     all += DigestOf(TensorView{t.data(), t.dtype, t.shape, t.strides});
   }
-  return format::Sha256(all);
+  return {format::Sha256(all), ""};
 }
 
 }  // namespace
@@ -95,7 +103,11 @@ void SaveEntry(const tracer::Entry& entry, const std::string& given, const SaveO
     const TensorImpl& impl = t.impl();
     weights.push_back({g.states[i].name, impl.dtype, impl.shape, {impl.data(), static_cast<size_t>(impl.numel()) * ItemSize(impl.dtype)}});
   }
-  program.info = InfoText(g, options);
+  constexpr uint64_t kSeed = 0x5eed;
+  const Certificate certificate = CertificateOf(entry, g, kSeed);
+  program.digest = certificate.digest;
+  if (!program.digest.empty()) program.digest_seed = kSeed;
+  program.info = InfoText(g, certificate, options);
 
   // 1. The weights under a name of their own; 2. the program, whose rename is the commit; 3. the plain names.
   const std::string plain = name + ".safetensors";
@@ -109,9 +121,6 @@ void SaveEntry(const tracer::Entry& entry, const std::string& given, const SaveO
     }
     hashed = StrCat(plain, ".", program.weights_sha256.substr(0, 16));
     format::RenameFile(staged, hashed);
-    constexpr uint64_t kSeed = 0x5eed;
-    program.digest = CertificateOf(entry, g, kSeed);
-    if (!program.digest.empty()) program.digest_seed = kSeed;
     const std::vector<std::byte> bytes = format::WriteProgram(program);
     const std::span<const std::byte> part(bytes);
     format::WriteFileAtomic(name + ".sgraph", std::span(&part, 1));
