@@ -5,7 +5,11 @@
 #include <fstream>
 #include <random>
 
+#include "sinter/codegen/compile.h"
+#include "sinter/codegen/optimize.h"
 #include "sinter/graph/error.h"
+#include "sinter/graph/ops/basic.h"
+#include "sinter/serialize/format/graph_file.h"
 #include "sinter/serialize/format/npy.h"
 #include "sinter/serialize/format/safetensors.h"
 
@@ -135,6 +139,25 @@ TEST(Npy, HostileFilesCanOnlyFail) {
     } catch (const Error&) {
     }
   }
+}
+
+// Attributes that a file leaves out are the defaults of the op, which a literal has none of.
+TEST(Programs, NodesWithoutAttributes) {
+  auto file = [](const OpDef& op, AttrPtr attrs) {
+    ProgramFile program;
+    program.entries.push_back(std::make_unique<Graph>());
+    Graph& g = *program.entries[0];
+    Node* n = g.AddNode(g.body, op, std::move(attrs), {});
+    n->attrs = nullptr;
+    g.SetOutputs({n->out()});
+    return WriteProgram(program);
+  };
+  ProgramFile full = ReadProgram(file(DefOf<ops::Full>(), nullptr), "full");
+  Verify(*full.entries[0]);
+  codegen::Optimize(*full.entries[0]);
+  codegen::CompileInterpreted(*full.entries[0]);
+  const TensorLiteral one{kFloat32, {}, std::make_shared<std::vector<std::byte>>(4)};
+  EXPECT_THROW(ReadProgram(file(DefOf<ops::Constant>(), MakeAttrs(ops::Constant::Attrs{one})), "constant"), Error);
 }
 
 TEST(Files, FailuresNameThePathAndTheRemedy) {
