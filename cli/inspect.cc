@@ -6,7 +6,7 @@
 namespace sinter::cli {
 
 int Inspect(const std::vector<std::string>& args) {
-  if (args.size() != 1) throw Error(ErrorCode::kInvalidArgument, "inspect: give the name of one program, without .sgraph");
+  if (args.size() != 1) throw Error(ErrorCode::kInvalidArgument, "inspect: give the name of one program");
   LoadOptions options;
   options.interpret = true;
   std::shared_ptr<ServedModel> model = ServedModel::Load(args[0], options);

@@ -4,12 +4,19 @@
 
 #include "sinter/eager/creation.h"
 #include "sinter/eager/grad_mode.h"
+#include "sinter/eager/recorder.h"
 #include "sinter/graph/strings.h"
 #include "sinter/serialize/format/npy.h"
 #include "sinter/serialize/format/safetensors.h"
 
 namespace sinter {
 namespace {
+
+// A file would be read or written once, when the function is captured, and its content frozen into the program.
+void RefuseInCapture(std::string_view what) {
+  if (Recorder::Current() != nullptr)
+    throw Error(ErrorCode::kFailedPrecondition, StrCat(what, " can't be called while a function is captured; call it outside and pass the tensors as arguments"));
+}
 
 Tensor Dense(const Tensor& t) {
   NoGradGuard no_grad;
@@ -23,6 +30,7 @@ std::span<const std::byte> Bytes(const Tensor& dense) {
 
 // Puts values into cells by name, all or none.
 void Restore(std::string_view what, const NamedTensors& cells, const std::string& path, bool strict) {
+  RefuseInCapture("load_state");
   const format::Safetensors file(path);
   std::string faults;
   std::set<std::string> known;
@@ -48,21 +56,25 @@ void Restore(std::string_view what, const NamedTensors& cells, const std::string
 }  // namespace
 
 void save_npy(const Tensor& t, const std::string& path) {
+  RefuseInCapture("save_npy");
   const Tensor dense = Dense(t);
   format::WriteNpy(path, dense.dtype(), dense.shape(), Bytes(dense));
 }
 
 Tensor load_npy(const std::string& path) {
+  RefuseInCapture("load_npy");
   const format::NpyArray a = format::ReadNpy(path);
   return from_blob(a.bytes.data(), a.shape, a.dtype);
 }
 
 void save_tensors(const NamedTensors& tensors, const std::string& path, const std::map<std::string, std::string>& metadata) {
+  RefuseInCapture("save_tensors");
   std::vector<Tensor> keep;
   std::vector<format::NamedTensor> named;
   std::set<std::string> names;
   for (const auto& [name, t] : tensors) {
     if (!names.insert(name).second) throw Error(ErrorCode::kInvalidArgument, StrCat("save_tensors: two tensors are named '", name, "'"));
+    if (!t.defined()) throw Error(ErrorCode::kInvalidArgument, StrCat("save_tensors: the tensor '", name, "' is undefined"));
     keep.push_back(Dense(t));
     named.push_back({name, t.dtype(), t.shape(), Bytes(keep.back())});
   }
@@ -70,6 +82,7 @@ void save_tensors(const NamedTensors& tensors, const std::string& path, const st
 }
 
 std::map<std::string, Tensor> load_tensors(const std::string& path) {
+  RefuseInCapture("load_tensors");
   const format::Safetensors file(path);
   std::map<std::string, Tensor> tensors;
   for (const format::NamedTensor& t : file.tensors()) tensors.emplace(t.name, from_blob(t.bytes.data(), t.shape, t.dtype));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,7 +11,7 @@
 #include "sinter/eager/tensor.h"
 
 /// Tensors in files of the ecosystem's formats, and checkpoints of modules and optimizers. Writing is atomic: the old file stays whole until
-/// the new one is complete. A file that is missing, truncated or damaged is an Error that says so.
+/// the new one is complete. A file that is missing, truncated or damaged is an Error that says so. Not for use inside a captured function.
 namespace sinter {
 
 /// Tensors by name, in the order in which they are to be listed.
@@ -22,6 +23,10 @@ Tensor load_npy(const std::string& path);
 
 /// safetensors, with text of the caller's beside the tensors.
 void save_tensors(const NamedTensors& tensors, const std::string& path, const std::map<std::string, std::string>& metadata = {});
+template <std::same_as<std::map<std::string, Tensor>> Map>  // a template, so that braces are a list
+void save_tensors(const Map& tensors, const std::string& path, const std::map<std::string, std::string>& metadata = {}) {
+  save_tensors(NamedTensors(tensors.begin(), tensors.end()), path, metadata);
+}
 std::map<std::string, Tensor> load_tensors(const std::string& path);
 
 namespace nn {
@@ -30,7 +35,8 @@ struct LoadStateOptions {
   bool strict = true;  ///< false: names that the file lacks, or has beyond the module's, are passed over
 };
 
-/// Parameters and buffers by name, as safetensors. The weights file of a saved program is one too.
+/// Parameters and buffers by name, as safetensors. The NAME.safetensors of a saved program of this module is one too; it lacks what that
+/// program doesn't read, for which there is {.strict = false}.
 void save_state(Module& module, const std::string& path);
 /// Puts the file's values into the module's cells; handles, optimizers and compiled functions see them. All names that are missing, unexpected
 /// or of another type are listed in one Error, and then nothing was changed.
@@ -40,7 +46,8 @@ void load_state(Module& module, const std::string& path, LoadStateOptions option
 
 namespace optim {
 
-/// Everything that an optimizer carries from step to step, so that training goes on after a restart as if there had been none.
+/// Everything that an optimizer carries from step to step, so that training goes on after a restart as if there had been none. Options such
+/// as momentum are not in the file: make the new optimizer with the same ones, for the same parameters in the same order.
 void save_state(Optimizer& optimizer, const std::string& path);
 void load_state(Optimizer& optimizer, const std::string& path);
 

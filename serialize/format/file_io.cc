@@ -21,10 +21,12 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-[[noreturn]] void Fail(std::string_view what, const std::string& path, int error) {
+enum class Access : uint8_t { kRead, kWrite };
+
+[[noreturn]] void Fail(std::string_view what, const std::string& path, Access access, int error) {
   std::string remedy;
   if (error == ENOSPC || error == EDQUOT) remedy = "; free some space and try again";
-  if (error == EACCES || error == EPERM || error == EROFS) remedy = "; choose a folder that may be written";
+  if (error == EACCES || error == EPERM || error == EROFS) remedy = access == Access::kRead ? "; you may not read it: change its permissions" : "; choose a folder that may be written";
   struct stat status;
   if (error == ENOTDIR || (error == ENOENT && stat(FolderOf(path).c_str(), &status) != 0)) remedy = StrCat("; the folder does not exist: '", FolderOf(path), "'");
   const ErrorCode code = error == ENOENT ? ErrorCode::kNotFound
@@ -46,11 +48,11 @@ void SyncFolder(const std::string& path) {
 void WriteFileAtomic(const std::string& path, std::span<const std::span<const std::byte>> parts) {
   const std::string temporary = StrCat(path, ".tmp.", getpid());
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) Fail("can't write", path, errno);
+  if (fd < 0) Fail("can't write", path, Access::kWrite, errno);
   auto fail = [&](int error) {
     close(fd);
     unlink(temporary.c_str());
-    Fail("can't write", path, error);
+    Fail("can't write", path, Access::kWrite, error);
   };
   for (std::span<const std::byte> part : parts) {
     while (!part.empty()) {
@@ -64,12 +66,12 @@ void WriteFileAtomic(const std::string& path, std::span<const std::span<const st
   if (close(fd) != 0) {
     const int error = errno;
     unlink(temporary.c_str());
-    Fail("can't write", path, error);
+    Fail("can't write", path, Access::kWrite, error);
   }
   if (rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     unlink(temporary.c_str());
-    Fail("can't write", path, error);
+    Fail("can't write", path, Access::kWrite, error);
   }
   SyncFolder(path);
 }
@@ -80,7 +82,7 @@ void WriteFileAtomic(const std::string& path, std::string_view text) {
 }
 
 void RenameFile(const std::string& from, const std::string& to) {
-  if (rename(from.c_str(), to.c_str()) != 0) Fail("can't rename to", to, errno);
+  if (rename(from.c_str(), to.c_str()) != 0) Fail("can't rename to", to, Access::kWrite, errno);
   SyncFolder(to);
 }
 
@@ -89,19 +91,19 @@ void RemoveFile(const std::string& path) noexcept { unlink(path.c_str()); }
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) Fail("can't read", path, errno);
+  if (fd < 0) Fail("can't read", path, Access::kRead, errno);
   struct stat st;
   if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
     const int error = S_ISDIR(st.st_mode) ? EISDIR : errno ? errno : EINVAL;
     close(fd);
-    Fail("can't read", path, error);
+    Fail("can't read", path, Access::kRead, error);
   }
   size_ = static_cast<size_t>(st.st_size);
   if (size_ > 0) {
     void* p = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
     const int error = errno;
     close(fd);
-    if (p == MAP_FAILED) Fail("can't map", path, error);
+    if (p == MAP_FAILED) Fail("can't map", path, Access::kRead, error);
     data_ = static_cast<const std::byte*>(p);
   } else {
     close(fd);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sinter/graph/error.h"
 #include "sinter/graph/strings.h"
@@ -21,6 +22,7 @@ const char* TypeName(DType t) {
   return "F32";
 }
 
+constexpr char kMetadata[] = "__metadata__";
 constexpr uint64_t kMaxHeader = uint64_t{100} << 20;  // the format's own limit
 
 void SortForFile(std::vector<NamedTensor>& tensors) {
@@ -30,17 +32,31 @@ void SortForFile(std::vector<NamedTensor>& tensors) {
   });
 }
 
+// A file that the reader would refuse is not written.
+void CheckNames(const std::vector<NamedTensor>& tensors) {
+  std::set<std::string_view> names;
+  for (const NamedTensor& t : tensors) {
+    if (!names.insert(t.name).second) throw Error(ErrorCode::kInvalidArgument, StrCat("safetensors: two tensors are named '", t.name, "'"));
+    if (t.name == kMetadata) throw Error(ErrorCode::kInvalidArgument, StrCat("safetensors: the format keeps the name '", kMetadata, "' for itself; rename the tensor"));
+  }
+}
+
 }  // namespace
 
 std::vector<std::byte> SafetensorsHeader(const std::vector<NamedTensor>& tensors, const std::map<std::string, std::string>& metadata) {
   json header = json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  if (!metadata.empty()) header[kMetadata] = metadata;
   uint64_t offset = 0;
   for (const NamedTensor& t : tensors) {
     header[t.name] = {{"dtype", TypeName(t.dtype)}, {"shape", std::vector<int64_t>(t.shape.begin(), t.shape.end())}, {"data_offsets", {offset, offset + t.bytes.size()}}};
     offset += t.bytes.size();
   }
-  std::string text = header.dump();
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const json::exception&) {
+    throw Error(ErrorCode::kInvalidArgument, "safetensors: a name or an entry of the metadata is not valid UTF-8");
+  }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::vector<std::byte> out(8 + text.size());
   const uint64_t size = text.size();
@@ -50,6 +66,7 @@ std::vector<std::byte> SafetensorsHeader(const std::vector<NamedTensor>& tensors
 }
 
 void WriteSafetensors(const std::string& path, std::vector<NamedTensor> tensors, const std::map<std::string, std::string>& metadata) {
+  CheckNames(tensors);
   SortForFile(tensors);
   const std::vector<std::byte> header = SafetensorsHeader(tensors, metadata);
   std::vector<std::span<const std::byte>> parts = {header};
@@ -79,7 +96,7 @@ Safetensors::Safetensors(const std::string& path) : file_(path) {
     std::sort(keys.begin(), keys.end());
     if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) fail("a name occurs twice");
     for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__") {
+      if (name == kMetadata) {
         metadata_ = entry.get<std::map<std::string, std::string>>();
         continue;
       }

@@ -20,7 +20,7 @@ struct NamedTensor {
 
 /// The file's bytes. Tensors are laid out by name; every one starts at a multiple of its element size.
 std::vector<std::byte> SafetensorsHeader(const std::vector<NamedTensor>& tensors, const std::map<std::string, std::string>& metadata);
-/// Writes atomically.
+/// Writes atomically. Names that occur twice, or that the format keeps for itself, are an Error.
 void WriteSafetensors(const std::string& path, std::vector<NamedTensor> tensors, const std::map<std::string, std::string>& metadata = {});
 
 /// A file mapped for reading. Everything in the header is checked before any tensor is handed out; a bad file is an Error(kDataLoss).

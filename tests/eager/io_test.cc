@@ -60,6 +60,14 @@ TEST(Io, SafetensorsRoundTrip) {
   EXPECT_NE(WhyNot([] { save_tensors({{"a", ones({1})}, {"a", ones({1})}}, Path("u.safetensors")); }).find("two tensors are named 'a'"), std::string::npos);
 }
 
+TEST(Io, WhatWasLoadedCanBeSaved) {
+  save_tensors({{"a", ones({2})}, {"b", zeros({1})}}, Path("m.safetensors"));
+  save_tensors(load_tensors(Path("m.safetensors")), Path("n.safetensors"));
+  EXPECT_EQ(load_tensors(Path("n.safetensors")).size(), 2u);
+  EXPECT_NE(WhyNot([] { save_tensors({{"a", ones({1})}, {"b", Tensor()}}, Path("n.safetensors")); }).find("'b' is undefined"), std::string::npos);
+  EXPECT_EQ(load_tensors(Path("n.safetensors")).size(), 2u);
+}
+
 TEST(Io, ModulesAllOrNothing) {
   Net a, b;
   nn::save_state(a, Path("net.safetensors"));

@@ -56,6 +56,15 @@ TEST(Safetensors, ReadsTheFormatAsOthersWriteIt) {
   EXPECT_EQ(first, 1.5f);
 }
 
+TEST(Safetensors, NamesThatCannotBeReadBackAreNotWritten) {
+  const std::vector<float> a = {1};
+  const std::string path = TempFile("names.safetensors");
+  EXPECT_THROW(WriteSafetensors(path, {{"a", kFloat32, {1}, Bytes(a)}, {"a", kFloat32, {1}, Bytes(a)}}), Error);
+  EXPECT_THROW(WriteSafetensors(path, {{"__metadata__", kFloat32, {1}, Bytes(a)}}), Error);
+  EXPECT_THROW(WriteSafetensors(path, {{"\xff", kFloat32, {1}, Bytes(a)}}), Error);
+  EXPECT_FALSE(FileExists(path));
+}
+
 // Every truncation and many changed bytes: an Error, or a file that is sound; never anything else.
 TEST(Safetensors, HostileFilesCanOnlyFail) {
   const std::vector<float> a = {1, 2, 3, 4};

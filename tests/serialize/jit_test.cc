@@ -158,6 +158,16 @@ TEST(Jit, LoopsBeyondTheVerifiedTurnsAreRefusedUnlessAllowed) {
   EXPECT_EQ(V(jit::load(name, {.unverified_trips = UnverifiedTrips::kAllow})(tensor({0.0}))), (std::vector<float>{500}));
 }
 
+TEST(Jit, TheNameMayCarryItsSuffix) {
+  Model m;
+  auto f = to_static([&m](const Tensor& x) { return m(x); }, {InputSpec({"n", 6})}, {.numerics = Numerics::kExact});
+  const std::string name = TempName("suffix");
+  jit::save(f, name + ".sgraph");
+  EXPECT_FALSE(format::FileExists(name + ".sgraph.sgraph"));
+  const Tensor x = rand({2, 6});
+  EXPECT_EQ(V(jit::load(name)(x)), V(jit::load(name + ".sgraph")(x)));
+}
+
 class Damage : public testing::Test {
  protected:
   void SetUp() override {
