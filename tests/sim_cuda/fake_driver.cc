@@ -130,9 +130,11 @@ const std::map<int, std::pair<const char*, const char*>> kTexts = {
 
 extern "C" {
 
-void fake_cuda_fail(const char* call, int skip, int result, bool sticky) {
+bool fake_cuda_fail(const char* call, int skip, int result, bool sticky) {
   std::lock_guard lock(S().mutex);
+  const bool to_come = S().failure.result != 0;
   S().failure = {call == nullptr ? "" : call, skip, result, sticky};
+  return to_come;
 }
 void fake_cuda_limit(size_t bytes) {
   std::lock_guard lock(S().mutex);

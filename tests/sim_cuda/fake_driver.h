@@ -13,8 +13,9 @@ struct FakeCudaLive {
 
 extern "C" {
 /// The next calls of `call` (null: of all functions that report faults, but for the ones that only free) fail: after `skip` good ones, one
-/// (or with `sticky` all, also the ones that free) with `result`. 0: none does.
-using FakeCudaFail = void(const char* call, int skip, int result, bool sticky);
+/// (or with `sticky` all, also the ones that free) with `result`. 0: none does. Returns
+/// whether what was asked for before is still to come.
+using FakeCudaFail = bool(const char* call, int skip, int result, bool sticky);
 /// What can be allocated in all.
 using FakeCudaLimit = void(size_t bytes);
 /// How many devices there are, and their architecture.
