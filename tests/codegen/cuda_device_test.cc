@@ -148,6 +148,32 @@ TEST_F(FakeDriver, KernelsEqualInterpretedInMemoryThatIsUsedAgain) {
   EXPECT_LT(Count("cuMemAlloc_v2"), Count("cuLaunchKernel"));
 }
 
+// The points before and after those asked for stay as they were.
+TEST_F(FakeDriver, APartOfTheKernelLeavesTheRestAlone) {
+  struct MiddleThird : CompiledKernel {
+    std::shared_ptr<const CompiledKernel> kernel;
+    mutable int turn = 0;
+    void Run(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end, void* scratch) const override {
+      if (turn++ % 3 == 1) kernel->Run(buffers, sizes, begin, end, scratch);
+    }
+  };
+  const auto device = Open(0);
+  const KernelBackend backend = cuda::DeviceBackend(device);
+  DimEnv env;
+  env.Set(kN, 50);
+  std::vector<Kernel> kernels;
+  std::vector<MiddleThird> on_device;
+  for (const KernelCase& c : AllKernelCases()) {
+    kernels.push_back(c.make(kN));
+    on_device.emplace_back().kernel = backend(kernels.back());
+  }
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    MiddleThird oracle;
+    oracle.kernel = InterpretKernel(kernels[i]);
+    EXPECT_TRUE(RunKernel(kernels[i], on_device[i], env, 3) == RunKernel(kernels[i], oracle, env, 3)) << kernels[i].name;
+  }
+}
+
 TEST_F(FakeDriver, ThreadsShareADevice) {
   const auto device = Open();
   std::vector<Kernel> kernels;
