@@ -1,10 +1,10 @@
 #include "sinter/codegen/cuda/device.h"
 
-#include <dlfcn.h>
-
 #include <map>
 #include <mutex>
 
+#include "sinter/codegen/cuda/driver.h"
+#include "sinter/codegen/cuda/memory_pool.h"
 #include "sinter/codegen/cuda/nvrtc.h"
 #include "sinter/graph/error.h"
 #include "sinter/graph/strings.h"
@@ -16,85 +16,15 @@ struct DeviceFunction {
   void* function = nullptr;
 };
 
-// The functions of the CUDA driver that are used, by their stable names. The driver's header is not needed: results are 0 for success,
-// devices are numbers, contexts, modules and functions are pointers, device memory is a 64-bit address.
-struct Device::Driver {
-  void* library = nullptr;
-  int (*init)(unsigned);
-  int (*driver_version)(int*);
-  int (*device_count)(int*);
-  int (*device_get)(int*, int);
-  int (*device_name)(char*, int, int);
-  int (*device_attribute)(int*, int, int);
-  int (*retain)(void**, int);
-  int (*release)(int);
-  int (*set_current)(void*);
-  int (*allocate)(uint64_t*, size_t);
-  int (*free)(uint64_t);
-  int (*copy_in)(uint64_t, const void*, size_t);
-  int (*copy_out)(void*, uint64_t, size_t);
-  int (*load)(void**, const void*);
-  int (*unload)(void*);
-  int (*get_function)(void**, void*, const char*);
-  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
-  int (*synchronize)();
-  int (*error_name)(int, const char**);
-  int (*error_string)(int, const char**);
+struct Device::State {
+  explicit State(size_t keep_bytes) : pool(keep_bytes) {}
 
+  Driver driver;
   int device = 0;
-  void* context = nullptr;
+  void* context = nullptr;  // the device's primary one, which all that use it in the process share
+  MemoryPool pool;
   std::mutex mutex;                                 // functions
   std::map<std::string, DeviceFunction> functions;  // by text
-
-  /// Empty, or why the library can't be used.
-  std::string Open(const std::string& name) {
-    library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return StrCat(name, " not found: no NVIDIA driver is installed");
-    std::string missing;
-    auto find = [&](const char* symbol, auto& f) {
-      f = reinterpret_cast<std::decay_t<decltype(f)>>(dlsym(library, symbol));
-      if (f == nullptr && missing.empty()) missing = symbol;
-    };
-    find("cuInit", init);
-    find("cuDriverGetVersion", driver_version);
-    find("cuDeviceGetCount", device_count);
-    find("cuDeviceGet", device_get);
-    find("cuDeviceGetName", device_name);
-    find("cuDeviceGetAttribute", device_attribute);
-    find("cuDevicePrimaryCtxRetain", retain);
-    find("cuDevicePrimaryCtxRelease_v2", release);
-    find("cuCtxSetCurrent", set_current);
-    find("cuMemAlloc_v2", allocate);
-    find("cuMemFree_v2", free);
-    find("cuMemcpyHtoD_v2", copy_in);
-    find("cuMemcpyDtoH_v2", copy_out);
-    find("cuModuleLoadData", load);
-    find("cuModuleUnload", unload);
-    find("cuModuleGetFunction", get_function);
-    find("cuLaunchKernel", launch);
-    find("cuCtxSynchronize", synchronize);
-    find("cuGetErrorName", error_name);
-    find("cuGetErrorString", error_string);
-    return missing.empty() ? "" : StrCat(name, " is not a usable CUDA driver: it lacks ", missing);
-  }
-
-  std::string Text(int result) const {
-    const char *label = nullptr, *text = nullptr;
-    error_name(result, &label);
-    error_string(result, &text);
-    return StrCat(label != nullptr ? label : StrCat("driver error ", result), text != nullptr ? StrCat(" (", text, ")") : "");
-  }
-
-  std::string DeviceText(int ordinal_device, int* sm) const {
-    constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
-    int major = 0, minor = 0;
-    char label[256] = {};
-    device_name(label, sizeof label - 1, ordinal_device);
-    device_attribute(&major, kMajor, ordinal_device);
-    device_attribute(&minor, kMinor, ordinal_device);
-    *sm = major * 10 + minor;
-    return StrCat(label, ", sm_", *sm);
-  }
 };
 
 namespace {
@@ -115,109 +45,168 @@ std::string CompileImage(const CudaSource& source, int sm) {
 
 }  // namespace
 
-Device::Device() : driver_(std::make_unique<Driver>()) {}
+Device::Device(DeviceOptions options) : state_(std::make_unique<State>(options.keep_bytes)), options_(std::move(options)) {
+  if (!options_.compile) options_.compile = CompileImage;
+}
 
 std::shared_ptr<Device> Device::Open(int ordinal, std::string* why, DeviceOptions options) {
   auto fail = [&](std::string text) {
     if (why != nullptr) *why = std::move(text);
     return nullptr;
   };
-  std::shared_ptr<Device> d(new Device());
-  Driver& driver = *d->driver_;
-  if (std::string fault = driver.Open(options.library); !fault.empty()) return fail(std::move(fault));
+  std::shared_ptr<Device> d(new Device(std::move(options)));
+  Driver& driver = d->state_->driver;
+  if (std::string fault = driver.Open(d->options_.library); !fault.empty()) return fail(std::move(fault));
   int count = 0, result = driver.init(0);
   if (result == 0) result = driver.device_count(&count);
   if (result != 0) return fail(StrCat("the driver does not start: ", driver.Text(result)));
   if (ordinal < 0 || ordinal >= count) return fail(count == 0 ? "the driver sees no device" : StrCat("there is no device ", ordinal, ": the driver sees ", count));
-  result = driver.device_get(&driver.device, ordinal);
-  if (result == 0) result = driver.retain(&driver.context, driver.device);
+  result = driver.device_get(&d->state_->device, ordinal);
+  if (result == 0) result = d->Describe();
+  if (result == 0) result = driver.retain(&d->state_->context, d->state_->device);
   if (result != 0) return fail(StrCat("device ", ordinal, " can't be used: ", driver.Text(result)));
-  d->name_ = driver.DeviceText(driver.device, &d->sm_);
-  d->options_ = std::move(options);
-  if (!d->options_.compile) d->options_.compile = CompileImage;
   return d;
 }
 
+// Fills in what the device and the driver are.
+int Device::Describe() {
+  const Driver& driver = state_->driver;
+  char label[256] = {};
+  int major = 0, minor = 0, version = 0;
+  int result = driver.device_name(label, sizeof label - 1, state_->device);
+  if (result == 0) result = driver.device_attribute(&major, Driver::kAttributeMajor, state_->device);
+  if (result == 0) result = driver.device_attribute(&minor, Driver::kAttributeMinor, state_->device);
+  if (result == 0) result = driver.version(&version);
+  sm_ = major * 10 + minor;
+  name_ = StrCat(label, ", sm_", sm_);
+  driver_name_ = StrCat("CUDA ", version / 1000, ".", version % 1000 / 10);
+  return result;
+}
+
 Device::~Device() {
-  if (driver_->context == nullptr) return;
-  driver_->set_current(driver_->context);
-  for (auto& [text, f] : driver_->functions) driver_->unload(f.module);
-  driver_->release(driver_->device);
+  State& s = *state_;
+  if (s.context == nullptr) return;
+  // Faults don't matter any more: a context that is broken takes all of this with it.
+  s.driver.set_current(s.context);
+  for (auto& [text, f] : s.functions) s.driver.unload(f.module);
+  for (uint64_t address : s.pool.Drain()) s.driver.free(address);
+  s.driver.set_current(nullptr);
+  s.driver.release(s.device);
 }
 
-void Device::Check(int result, const char* what) const {
+void Device::Check(int result, const std::string& what) const {
   if (result == 0) return;
-  constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
-  throw Error(result == kOutOfMemory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal, StrCat(name_, ": ", what, ": ", driver_->Text(result)));
+  throw Error(result == Driver::kOutOfMemory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal, StrCat(name_, ": ", what, ": ", state_->driver.Text(result)));
 }
 
-void Device::MakeCurrent() { Check(driver_->set_current(driver_->context), "its context"); }
+void Device::MakeCurrent() { Check(state_->driver.set_current(state_->context), "its context"); }
 
 uint64_t Device::Allocate(size_t bytes) {
+  State& s = *state_;
+  const size_t size = s.pool.BlockSize(bytes);
+  uint64_t address = s.pool.Take(size);
+  if (address != 0) return address;
   MakeCurrent();
-  uint64_t address = 0;
-  Check(driver_->allocate(&address, bytes == 0 ? 1 : bytes), StrCat("an allocation of ", bytes, " bytes").c_str());
+  int result = s.driver.allocate(&address, size);
+  if (result == Driver::kOutOfMemory) {
+    // What waits for another use may be what is missing.
+    for (uint64_t a : s.pool.Drain()) s.driver.free(a);
+    result = s.driver.allocate(&address, size);
+  }
+  if (result != 0) Check(result, StrCat("an allocation of ", bytes, " bytes"));
+  try {
+    s.pool.Add(address, size);
+  } catch (...) {
+    s.driver.free(address);
+    throw;
+  }
   return address;
 }
 
 void Device::Free(uint64_t address) noexcept {
-  if (address == 0 || driver_->set_current(driver_->context) != 0) return;
-  driver_->free(address);
+  State& s = *state_;
+  if (!s.pool.Release(address)) return;
+  s.driver.set_current(s.context);
+  s.driver.free(address);
 }
+
+size_t Device::bytes_in_use() const { return state_->pool.bytes_in_use(); }
 
 void Device::CopyIn(uint64_t to, const void* from, size_t bytes) {
   if (bytes == 0) return;
   MakeCurrent();
-  Check(driver_->copy_in(to, from, bytes), StrCat("a copy of ", bytes, " bytes to the device").c_str());
+  if (const int result = state_->driver.copy_in(to, from, bytes); result != 0) Check(result, StrCat("a copy of ", bytes, " bytes to the device"));
 }
 
 void Device::CopyOut(void* to, uint64_t from, size_t bytes) {
   if (bytes == 0) return;
   MakeCurrent();
-  Check(driver_->copy_out(to, from, bytes), StrCat("a copy of ", bytes, " bytes from the device").c_str());
+  if (const int result = state_->driver.copy_out(to, from, bytes); result != 0) Check(result, StrCat("a copy of ", bytes, " bytes from the device"));
 }
 
 const DeviceFunction* Device::Load(const CudaSource& source) {
-  std::lock_guard lock(driver_->mutex);
-  DeviceFunction& f = driver_->functions[source.text];
-  if (f.function != nullptr) return &f;
+  State& s = *state_;
+  std::lock_guard lock(s.mutex);
+  if (auto it = s.functions.find(source.text); it != s.functions.end()) return &it->second;
+  const std::string image = options_.compile(source, sm_);
+  MakeCurrent();
+  DeviceFunction loaded;
+  if (const int result = s.driver.load(&loaded.module, image.c_str()); result != 0)
+    Check(result, StrCat("loading ", source.name, " with a driver for ", driver_name_));
   try {
-    const std::string image = options_.compile(source, sm_);
-    MakeCurrent();
-    DeviceFunction loaded;
-    Check(driver_->load(&loaded.module, image.c_str()), StrCat("loading ", source.name).c_str());
-    if (const int result = driver_->get_function(&loaded.function, loaded.module, source.name.c_str()); result != 0) {
-      driver_->unload(loaded.module);
-      Check(result, StrCat("finding ", source.name, " in its module").c_str());
-    }
-    f = loaded;
+    if (const int result = s.driver.get_function(&loaded.function, loaded.module, source.name.c_str()); result != 0)
+      Check(result, StrCat("finding ", source.name, " in its module"));
+    return &s.functions.emplace(source.text, loaded).first->second;
   } catch (...) {
-    driver_->functions.erase(source.text);
+    s.driver.unload(loaded.module);
     throw;
   }
-  return &f;
 }
 
 void Device::Launch(const DeviceFunction* function, int64_t blocks, int threads, void** parameters) {
   SINTER_CHECK(blocks > 0 && blocks <= INT32_MAX && threads > 0);
   MakeCurrent();
-  Check(driver_->launch(function->function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 1, 1, 0, nullptr, parameters, nullptr), "a launch");
-  Check(driver_->synchronize(), "a kernel");
+  Check(state_->driver.launch(function->function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 1, 1, 0, nullptr, parameters, nullptr), "a launch");
+  Check(state_->driver.synchronize(), "a kernel");
 }
 
-std::string DescribeCuda() {
+namespace {
+
+// Runs a kernel that stores a number. Throws what goes wrong.
+void TryLaunch(Device& device) {
+  const DeviceFunction* function =
+      device.Load({"sinter_kernel",
+                   "extern \"C\" __global__ void sinter_kernel(void* const* buffers, const long long*, long long begin, long long, char*, long long) {\n"
+                   "  *(long long*)buffers[0] = begin;\n}\n"});
+  DeviceMemory memory(device);
+  constexpr int64_t kNumber = 4213;
+  int64_t got = 0, begin = kNumber, end = kNumber + 1, stride = 0;
+  uint64_t buffer = memory.AllocateCopy(&got, sizeof got), table = memory.AllocateCopy(&buffer, sizeof buffer);
+  void* parameters[] = {&table, &buffer, &begin, &end, &buffer, &stride};
+  device.Launch(function, 1, 1, parameters);
+  device.CopyOut(&got, buffer, sizeof got);
+  if (got != kNumber) throw Error(ErrorCode::kInternal, StrCat(device.name(), ": a kernel stored ", got, " instead of ", kNumber));
+}
+
+}  // namespace
+
+std::string DescribeCuda(const DeviceOptions& options) {
   std::string text, why;
-  const bool nvrtc = NvrtcAvailable(&why);
-  if (nvrtc) {
+  if (NvrtcAvailable(&why)) {
     const std::vector<int> archs = NvrtcArchs();
     StrAppend(&text, "NVRTC: ", NvrtcVersion(), ", sm_", archs.empty() ? 0 : archs.front(), " to sm_", archs.empty() ? 0 : archs.back(), "\n");
   } else {
     StrAppend(&text, "NVRTC: none: ", why, "\n");
   }
-  const std::shared_ptr<Device> device = Device::Open(0, &why);
-  StrAppend(&text, device ? "driver: libcuda.so.1\nGPU: " + device->name() : "GPU: none: " + why, "\n");
-  return text + (device && nvrtc ? "programs run on the CPU; kernels can be compiled for this GPU and run on it, with their operands copied to and fro\n"
-                                 : "programs run on the CPU; kernels can be emitted as CUDA C++\n");
+  const std::shared_ptr<Device> device = Device::Open(0, &why, options);
+  if (!device) return StrCat(text, "GPU: none: ", why, "\nprograms run on the CPU; kernels can be emitted as CUDA C++ but not launched here\n");
+  StrAppend(&text, "driver: ", options.library, ", ", device->driver(), "\nGPU: ", device->name(), "\n");
+  try {
+    TryLaunch(*device);
+  } catch (const Error& e) {
+    return StrCat(text, "programs run on the CPU; kernels can't be launched on this GPU: ", e.message(), "\n");
+  }
+  return StrCat(text, "programs run on the CPU; kernels can be launched on this GPU (one was), with their operands copied to and fro\n");
 }
 
 }  // namespace sinter::codegen::cuda

@@ -10,25 +10,6 @@ namespace {
 
 constexpr int64_t kMaxBlocks = 1 << 16;  // of a grid; its threads take turns beyond
 
-// Memory of one launch.
-class Scratch {
- public:
-  explicit Scratch(Device& device) : device_(device) {}
-  ~Scratch() {
-    for (uint64_t a : addresses_) device_.Free(a);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  uint64_t Allocate(size_t bytes) {
-    addresses_.push_back(device_.Allocate(bytes));
-    return addresses_.back();
-  }
-
- private:
-  Device& device_;
-  std::vector<uint64_t> addresses_;
-};
-
 class DeviceKernel final : public CompiledKernel {
  public:
   DeviceKernel(std::shared_ptr<Device> device, const Kernel& k) : device_(std::move(device)), buffers_(k.buffers), sizes_(k.RuntimeSizes()), source_(EmitCuda(k)) {
@@ -39,7 +20,7 @@ class DeviceKernel final : public CompiledKernel {
 
   void Run(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end, void*) const override {
     if (begin >= end) return;
-    Scratch scratch(*device_);
+    DeviceMemory memory(*device_);
     std::vector<uint64_t> table;
     int64_t local_bytes = 0;  // of one worker
     for (size_t i = 0; i < buffers_.size(); ++i) {
@@ -50,19 +31,16 @@ class DeviceKernel final : public CompiledKernel {
         continue;
       }
       // Results are copied in too: a kernel may do a part of them, and what it does not write stays.
-      table.push_back(scratch.Allocate(bytes));
-      device_->CopyIn(table.back(), buffers[i], bytes);
+      table.push_back(memory.AllocateCopy(buffers[i], bytes));
     }
-    uint64_t device_table = scratch.Allocate(table.size() * sizeof(uint64_t));
-    device_->CopyIn(device_table, table.data(), table.size() * sizeof(uint64_t));
-    uint64_t device_sizes = scratch.Allocate(sizes_.size() * sizeof(int64_t));
-    device_->CopyIn(device_sizes, sizes, sizes_.size() * sizeof(int64_t));
+    uint64_t device_table = memory.AllocateCopy(table.data(), table.size() * sizeof(uint64_t));
+    uint64_t device_sizes = memory.AllocateCopy(sizes, sizes_.size() * sizeof(int64_t));
     const int64_t per_block = source_.points_per_block;
     int64_t blocks = std::min(kMaxBlocks, (end - begin + per_block - 1) / per_block);
     // A bound on what the local buffers of all workers take.
     const int64_t workers_per_block = per_block == 1 ? 1 : source_.threads;
     if (local_bytes > 0) blocks = std::max<int64_t>(1, std::min(blocks, (int64_t{1} << 28) / (local_bytes * workers_per_block)));
-    uint64_t device_scratch = scratch.Allocate(static_cast<size_t>(local_bytes * workers_per_block * blocks));
+    uint64_t device_scratch = memory.Allocate(static_cast<size_t>(local_bytes * workers_per_block * blocks));
     int64_t stride = local_bytes;
     void* parameters[] = {&device_table, &device_sizes, &begin, &end, &device_scratch, &stride};
     device_->Launch(function_, blocks, source_.threads, parameters);

@@ -16,8 +16,8 @@ namespace {
 
 #if !SINTER_HAVE_NVRTC
 constexpr char kNotBuilt[] =
-    "this build has no CUDA: neither a CUDA toolkit nor the NVRTC wheels were there when it was built (tools/setup "
-    "fetches the wheels)";
+    "this build has no CUDA: no toolkit was there when it was built, neither in CUDA_HOME nor in /usr/local/cuda, and no unpacked NVRTC "
+    "wheels in .cache/cuda";
 #endif
 
 #if SINTER_HAVE_NVRTC
