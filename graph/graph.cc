@@ -286,6 +286,15 @@ void GraphBuilder::SetStack(std::vector<void*> stack, std::string source, std::s
   origin_ = std::move(origin);
 }
 
+void ReplacedValues::Apply(Block& block) const {
+  if (empty()) return;
+  for (auto& n : block.nodes) {
+    Apply(n->inputs);
+    for (auto& r : n->regions) Apply(*r);
+  }
+  Apply(block.results);
+}
+
 Block::Nodes::iterator DecomposeNode(Block& block, Block::Nodes::iterator at, ReplacedValues* replaced) {
   Node& n = **at;
   const bool first = at == block.nodes.begin();

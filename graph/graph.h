@@ -158,11 +158,18 @@ class ReplacedValues {
  public:
   void Add(const Value* old, Value* by) { by_[old] = by; }
   void Keep(std::unique_ptr<Node> node) { gone_.push_back(std::move(node)); }
+  bool empty() const { return by_.empty(); }
   /// `v`, or what stands for it now.
   Value* Present(Value* v) const {
     for (auto it = by_.find(v); it != by_.end(); it = by_.find(v)) v = it->second;
     return v;
   }
+  /// Puts what stands for them into a node's operands, a block's results, or all of a graph in one walk. A pass that replaces many values
+  /// goes through a graph once; Graph::ReplaceAllUses is for the one.
+  void Apply(std::vector<Value*>& values) const {
+    for (Value*& v : values) v = Present(v);
+  }
+  void Apply(Block& block) const;
 
  private:
   std::unordered_map<const Value*, Value*> by_;

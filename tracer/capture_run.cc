@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "sinter/eager/grad_mode.h"
 #include "sinter/graph/call_stack.h"
@@ -11,6 +12,7 @@
 #include "sinter/graph/ops/views.h"
 #include "sinter/graph/strings.h"
 #include "sinter/tracer/host_state.h"
+#include "sinter/tracer/live_handles.h"
 
 namespace sinter::tracer {
 
@@ -35,7 +37,7 @@ Deps Union(const Deps& a, const Deps& b) {
 /// The recorder of one run.
 class CaptureRun final : public Recorder, public GuardSink {
  public:
-  CaptureRun(CaptureSession& session, const Path& path) : s_(session), path_(path) {}
+  CaptureRun(CaptureSession& session, const Path& path) : s_(session), path_(path), fiber_(Fiber::OfThread()), handles_(fiber_) {}
 
   /// Segments go to `see` and are not kept; when it says no the rest of the run is drained.
   void Stream(FunctionRef<bool(const Segment&)> see, size_t lines_from) {
@@ -47,13 +49,11 @@ class CaptureRun final : public Recorder, public GuardSink {
   const std::vector<HostState>& watched_states() const { return states_; }
 
   std::vector<Segment> Execute() {
-    Fiber& fiber = Fiber::OfThread();
-    fiber_ = &fiber;
     {
       ScopedRecorder recorder(this);
       ScopedGuardSink sink(this);
       try {
-        fiber.Run([this] { Body(); });
+        fiber_.Run([this] { Body(); });
       } catch (const EndOfRun&) {
       }
     }
@@ -101,7 +101,7 @@ class CaptureRun final : public Recorder, public GuardSink {
     if (NumElements(type.shape) != Dim(1))
       throw Error(ErrorCode::kInvalidArgument,
                   StrCat("condition: a tensor as a condition must have one element, this one is ", TypeToString(type), "; say any() or all()"));
-    if (std::find(watched_.begin(), watched_.end(), closed_) != watched_.end()) states_.push_back(CaptureHostState(fiber_->top()));
+    if (std::find(watched_.begin(), watched_.end(), closed_) != watched_.end()) states_.push_back(CaptureHostState(fiber_.top()));
     Segment s;
     s.kind = Segment::kBranch;
     s.predicate = RefOf(predicate);
@@ -240,15 +240,18 @@ class CaptureRun final : public Recorder, public GuardSink {
     s_.flags_.emplace_back(flag, *flag);
   }
 
-  void HandleCreated(Tensor* handle) noexcept override { live_[handle] = next_handle_++; }
-  void HandleDestroyed(Tensor* handle) noexcept override { live_.erase(handle); }
+  void HandleCreated(Tensor* handle) noexcept override { handles_.Created(handle); }
+  void HandleDestroyed(Tensor* handle) noexcept override { handles_.Destroyed(handle); }
   void HandleAssigned(Tensor* handle) noexcept override {
-    if (live_.contains(handle) || fault_.has_value()) return;
+    if (handles_.Assigned(handle) || fault_.has_value()) return;
     fault_ = Error(ErrorCode::kFailedPrecondition,
                    "capture: a Tensor variable outside of the captured function is assigned in it; return the value, or make the variable a Buffer or a Parameter");
   }
 
-  void ForgetHandles() { live_.clear(); }
+  // A compiled function called in the captured one is a part of it, its handles too.
+  void BeginUserCode() {
+    if (!std::exchange(began_, true)) handles_.Forget();
+  }
 
   // GuardSink -----------------------------------------------------------------------------------------------------
   void AddGuard(const DimCond& condition, std::string message) override {
@@ -293,7 +296,7 @@ class CaptureRun final : public Recorder, public GuardSink {
     CheckFault();
     Finish(results);
     results.clear();
-    for (const auto& [h, order] : live_)
+    for (const auto& [h, order] : handles_.all())
       if (h->defined() && h->impl().symbolic && h->impl().symbolic->kind != Ref::kArgument)
         throw Error(ErrorCode::kFailedPrecondition,
                     StrCat("capture: a tensor made inside the captured function (", TypeToString(h->impl().symbolic->type),
@@ -368,17 +371,10 @@ class CaptureRun final : public Recorder, public GuardSink {
       StrAppend(&s.key, " w", e, ":", slot(*current));
     }
     for (const auto& [e, g] : grads_) StrAppend(&s.key, " g", e, g ? g->symbolic ? StrCat(":", slot(*g)) : ":x" : ":none");
-    // Stack handles by address, then the others in order of creation.
-    std::vector<std::pair<Tensor*, uint64_t>> handles(live_.begin(), live_.end());
-    std::sort(handles.begin(), handles.end(), [&](const auto& a, const auto& b) {
-      const bool on_a = fiber_->OnStack(a.first), on_b = fiber_->OnStack(b.first);
-      if (on_a != on_b) return on_a;
-      return on_a ? a.first < b.first : a.second < b.second;
-    });
-    size_t heap = 0;
+    const std::vector<LiveHandles::Place> handles = handles_.InOrder();
     // An argument keeps its cell for the library's own handles; the function's handles of it get one that can stand for other values.
     std::unordered_map<const TensorImpl*, ImplPtr> renamed;
-    for (const auto& [h, order] : handles) {
+    for (const auto& [h, on_stack, number] : handles) {
       if (!h->defined() || !h->impl().symbolic || h->impl().symbolic->kind != Ref::kArgument) continue;
       TensorImpl& t = h->impl();
       ImplPtr& own = renamed[&t];
@@ -388,17 +384,16 @@ class CaptureRun final : public Recorder, public GuardSink {
       }
       h->slot() = own;
     }
-    for (const auto& [h, order] : handles) {
-      const std::string place = fiber_->OnStack(h) ? StrCat("s", fiber_->top() - reinterpret_cast<char*>(h)) : StrCat("h", heap++);
-      if (!h->defined()) continue;
-      TensorImpl& t = h->impl();
+    for (const LiveHandles::Place& place : handles) {
+      if (!place.handle->defined()) continue;
+      TensorImpl& t = place.handle->impl();
       if (!t.symbolic) {
-        StrAppend(&s.key, " ", place, "=c", s_.ExternalIndex(t));
+        StrAppend(&s.key, " ", place.ToString(), "=c", s_.ExternalIndex(t));
       } else if (!Stale(t)) {
-        StrAppend(&s.key, " ", place, ":", slot(t));
+        StrAppend(&s.key, " ", place.ToString(), ":", slot(t));
       }
     }
-    if (heap > 4000)
+    if (std::count_if(handles.begin(), handles.end(), [](const auto& h) { return !h.on_stack; }) > 4000)
       throw Error(ErrorCode::kFailedPrecondition, "capture: the number of live tensors grows in each turn of a data-dependent loop; use a tensor of fixed size");
     for (TensorImpl* t : slots) {
       s.values.push_back(RefOf(*t));
@@ -520,7 +515,7 @@ class CaptureRun final : public Recorder, public GuardSink {
     };
     const TensorImpl* memory = root(&cell);
     if (memory != &cell && !memory->symbolic) fail();  // a view of a state cell
-    for (const auto& [h, order] : live_)
+    for (const auto& [h, order] : handles_.all())
       if (h->defined() && &h->impl() != &cell && root(&h->impl()) == memory) fail();
   }
 
@@ -530,13 +525,17 @@ class CaptureRun final : public Recorder, public GuardSink {
     return random_ >> 63;
   }
 
+  // Before the function does anything else.
   void CheckFault() {
     if (fault_.has_value() && !drained_) throw *fault_;
+    fiber_.CheckRoom();
   }
 
   CaptureSession& s_;
   const Path& path_;
-  Fiber* fiber_ = nullptr;
+  Fiber& fiber_;
+  LiveHandles handles_;
+  bool began_ = false;
   std::vector<Segment> segments_;
   size_t closed_ = 0;  // segments so far
   size_t lines_from_ = 0;
@@ -545,8 +544,6 @@ class CaptureRun final : public Recorder, public GuardSink {
   uint64_t epoch_ = 1;
   std::map<int, ImplPtr> current_;          // written cells
   std::map<int, ImplPtr> grads_;
-  std::map<Tensor*, uint64_t> live_;
-  uint64_t next_handle_ = 0;
   std::vector<ImplPtr> keep_;
   std::set<const TensorImpl*> mine_;
   std::unordered_map<const TensorImpl*, Deps> deps_;
@@ -564,7 +561,7 @@ class CaptureRun final : public Recorder, public GuardSink {
 };
 
 void BeginUserCode() {
-  if (auto* run = dynamic_cast<CaptureRun*>(Recorder::Current())) run->ForgetHandles();
+  if (auto* run = dynamic_cast<CaptureRun*>(Recorder::Current())) run->BeginUserCode();
 }
 
 TensorImpl& External::Current() const {

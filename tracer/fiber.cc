@@ -17,6 +17,8 @@ namespace {
 
 constexpr size_t kStackBytes = size_t{8} << 20;
 constexpr size_t kGuardBytes = 4096;
+// What the library itself needs below the function's frames, exceptions with their lines included.
+constexpr ptrdiff_t kReserveBytes = ptrdiff_t{1} << 20;
 
 thread_local Fiber* current = nullptr;
 
@@ -45,6 +47,13 @@ Fiber::Fiber() : contexts_(new Contexts()) {
 Fiber::~Fiber() {
   munmap(low_, kStackBytes);
   delete contexts_;
+}
+
+void Fiber::CheckRoom() const {
+  const char* here = static_cast<const char*>(__builtin_frame_address(0));
+  if (OnStack(here) && here - low_ < kReserveBytes)
+    throw Error(ErrorCode::kResourceExhausted,
+                "capture: the function calls itself without end, or deeper than its stack allows. A recursion that data ends can't be captured: write it as a loop");
 }
 
 void Fiber::Entry() {

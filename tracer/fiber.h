@@ -18,6 +18,8 @@ class Fiber {
   /// Whether an address is on the fiber's stack.
   bool OnStack(const void* p) const { return p >= low_ && p < high_; }
   const char* top() const { return high_; }
+  /// Throws Error if little of the stack is left, which an endless recursion has eaten.
+  void CheckRoom() const;
 
  private:
   Fiber();

@@ -101,6 +101,7 @@ class Learner {
   void Explore() {
     automaton_ = Automaton();
     by_key_.clear();
+    growth_.clear();
     automaton_.start = *seen_.At({});
     automaton_.entry = Resolve({}, automaton_.start);
     for (size_t q = 0; q < automaton_.blocks.size(); ++q) {
@@ -129,7 +130,7 @@ class Learner {
                          " variants of one decision so far). Declare it as Int or keep it in a Tensor", detail.empty() ? "" : "; " + detail))
           .WithFrames(s.stack);
     }
-    if (static_cast<int>(automaton_.blocks.size()) >= options_.max_blocks) FailTooMany(s);
+    if (static_cast<int>(automaton_.blocks.size()) >= options_.max_blocks || Grows(s)) FailTooMany(s);
     Block b;
     b.key = s.key;
     b.access = p;
@@ -137,6 +138,14 @@ class Learner {
     automaton_.blocks.push_back(std::move(b));
     candidates.push_back(static_cast<int>(automaton_.blocks.size()) - 1);
     return candidates.back();
+  }
+
+  // Whether a decision has met ever more live tensors, time after time: a container that a loop fills, or a recursion.
+  bool Grows(const Segment& s) {
+    auto& [live, times] = growth_[s.stack];
+    times = s.types.size() > live ? times + 1 : 0;
+    live = s.types.size();
+    return s.kind == Segment::kBranch && times > options_.max_growth;
   }
 
   [[noreturn]] void FailTooMany(const Segment& s) {
@@ -342,6 +351,7 @@ class Learner {
   Automaton automaton_;
   std::map<std::string, std::vector<int>> by_key_;
   std::map<std::string, std::vector<Path>> suffixes_;
+  std::map<std::vector<void*>, std::pair<size_t, int>> growth_;  // by decision: live tensors the last time, and how often they were more
 };
 
 }  // namespace

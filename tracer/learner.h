@@ -9,6 +9,7 @@ namespace sinter::tracer {
 struct LearnerOptions {
   int max_blocks = 400;
   int max_per_key = 48;    ///< variants of one decision
+  int max_growth = 96;     ///< how often one decision may have more live tensors than the time before
   int turns = 64;          ///< how often each loop is run to compare
   int counted_turns = 1100; ///< the same for loops in which a host variable changes from turn to turn
   int max_runs = 200000;

@@ -11,6 +11,7 @@
 #include "sinter/codegen/optimize.h"
 #include "sinter/eager/grad_mode.h"
 #include "sinter/graph/strings.h"
+#include "sinter/tracer/fiber.h"
 #include "sinter/tracer/learner.h"
 #include "sinter/tracer/structure.h"
 
@@ -287,7 +288,10 @@ std::vector<Tensor> StaticCore::Call(std::span<const Tensor* const> operands, co
     for (const Tensor* t : operands) r.push_back(*t);
     return r;
   };
-  if (Recorder::Current() != nullptr) return make()(copies());
+  if (Recorder::Current() != nullptr) {
+    Fiber::OfThread().CheckRoom();
+    return make()(copies());
+  }
   if (std::shared_ptr<Entry> e = options_.verify == VerifyMode::kAlways ? nullptr : Again(operands, host_key)) {
     e->last_used = ++clock_;
     try {

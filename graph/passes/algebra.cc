@@ -76,20 +76,22 @@ const std::vector<Row>& Rows() {
 }  // namespace
 
 bool SimplifyAlgebra(Graph& graph) {
-  bool changed = false;
   // A result that was replaced has no users left; dead code elimination takes its node.
+  ReplacedValues replaced;
   ForEachNode(graph, [&](Node& n) {
+    replaced.Apply(n.inputs);
     for (const Row& row : Rows()) {
       if (row.op != n.op) continue;
       Value* to = row.rewrite(n);
       if (to == nullptr || to == n.out()) continue;
-      graph.ReplaceAllUses(n.out(), to);
-      changed = true;
+      replaced.Add(n.out(), to);
       break;
     }
   });
-  if (changed) EliminateDeadCode(graph);
-  return changed;
+  if (replaced.empty()) return false;
+  replaced.Apply(graph.body);
+  EliminateDeadCode(graph);
+  return true;
 }
 
 }  // namespace sinter

@@ -9,14 +9,13 @@ namespace {
 // Nodes by hash, in the scopes that are open.
 class Eliminator {
  public:
-  explicit Eliminator(Graph& g) : graph_(g) {}
-
   bool Visit(Block& b) {
     std::vector<size_t> added;
     bool changed = false;
     for (auto it = b.nodes.begin(); it != b.nodes.end();) {
       Node* n = it->get();
-      ++it;
+      const auto here = it++;
+      replaced_.Apply(n->inputs);
       for (auto& r : n->regions) changed |= Visit(*r);
       if (n->op->kind == OpKind::kControlFlow) continue;
       const size_t h = Hash(*n);
@@ -27,10 +26,12 @@ class Eliminator {
         added.push_back(h);
         continue;
       }
-      for (size_t i = 0; i < n->outputs.size(); ++i) graph_.ReplaceAllUses(n->outputs[i].get(), (*same)->outputs[i].get());
-      graph_.Erase(n);
+      for (size_t i = 0; i < n->outputs.size(); ++i) replaced_.Add(n->outputs[i].get(), (*same)->outputs[i].get());
+      replaced_.Keep(std::move(*here));
+      b.nodes.erase(here);
       changed = true;
     }
+    replaced_.Apply(b.results);
     for (auto h = added.rbegin(); h != added.rend(); ++h) nodes_[*h].pop_back();
     return changed;
   }
@@ -45,12 +46,12 @@ class Eliminator {
     return a.op == b.op && a.inputs == b.inputs && AttrsEqual(a.op->AttrsOrDefault(a.attrs), b.op->AttrsOrDefault(b.attrs));
   }
 
-  Graph& graph_;
+  ReplacedValues replaced_;
   std::unordered_map<size_t, std::vector<Node*>> nodes_;
 };
 
 }  // namespace
 
-bool EliminateCommonSubexpressions(Graph& graph) { return Eliminator(graph).Visit(graph.body); }
+bool EliminateCommonSubexpressions(Graph& graph) { return Eliminator().Visit(graph.body); }
 
 }  // namespace sinter

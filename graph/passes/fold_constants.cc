@@ -16,12 +16,13 @@ bool Small(const Value& v, int64_t max_bytes) {
   return n.is_const() && n.value() * ItemSize(v.type.dtype) <= max_bytes;
 }
 
-bool FoldBlock(Graph& graph, Block& block, const ConstantEvaluator& evaluate, int64_t max_bytes) {
+bool FoldBlock(Graph& graph, Block& block, ReplacedValues& replaced, const ConstantEvaluator& evaluate, int64_t max_bytes) {
   bool changed = false;
   for (auto it = block.nodes.begin(); it != block.nodes.end();) {
     Node* n = it->get();
-    ++it;
-    for (auto& r : n->regions) changed |= FoldBlock(graph, *r, evaluate, max_bytes);
+    const auto here = it++;
+    replaced.Apply(n->inputs);
+    for (auto& r : n->regions) changed |= FoldBlock(graph, *r, replaced, evaluate, max_bytes);
     if (n->inputs.empty() || n->op->kind == OpKind::kControlFlow) continue;
     std::vector<TensorLiteral> inputs;
     for (const Value* v : n->inputs)
@@ -34,18 +35,21 @@ bool FoldBlock(Graph& graph, Block& block, const ConstantEvaluator& evaluate, in
       c->node->stack = n->stack;
       c->node->source = n->source;
       c->node->origin = "fold_constants";
-      graph.ReplaceAllUses(n->out(static_cast<int>(i)), c);
+      replaced.Add(n->out(static_cast<int>(i)), c);
     }
-    graph.Erase(n);
+    replaced.Keep(std::move(*here));
+    block.nodes.erase(here);
     changed = true;
   }
+  replaced.Apply(block.results);
   return changed;
 }
 
 }  // namespace
 
 bool FoldConstants(Graph& graph, const ConstantEvaluator& evaluate, int64_t max_bytes) {
-  const bool changed = FoldBlock(graph, graph.body, evaluate, max_bytes);
+  ReplacedValues replaced;
+  const bool changed = FoldBlock(graph, graph.body, replaced, evaluate, max_bytes);
   if (changed) EliminateDeadCode(graph);
   return changed;
 }
